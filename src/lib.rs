@@ -1,0 +1,22 @@
+//! jim sells financial research to software agents, one request at a time, over x402.
+//!
+//! Modules stand in dependency order; an arrow may point to the same layer or a lower one, never up.
+//! The one exception are the ports: an adapter implements a trait that its user owns
+//! (`pipeline::port`, `paywall::port`).
+//!
+//! Without the `server` feature only the pure core is built: no I/O, no clock, no async.
+
+// layer 0: vocabulary
+pub mod canonical;
+pub mod clock;
+pub mod limits;
+pub mod money;
+
+// layer 1: domain
+pub mod memo;
+
+// layer 3: application
+#[cfg(feature = "server")]
+pub mod paywall;
+#[cfg(feature = "server")]
+pub mod pipeline;

@@ -1,0 +1,3 @@
+//! The `jim` command.
+
+fn main() {}

@@ -1,0 +1,138 @@
+//! What the paywall needs from the outside: a facilitator that verifies and settles payments.
+//!
+//! `settle` takes a [`SettleIntent`], which only the journal makes, after the intent is on disk: nobody else can settle.
+
+use async_trait::async_trait;
+use serde_json::Value;
+
+/// Verifies and settles payments of one or more kinds.
+#[async_trait]
+pub trait Facilitator: Send + Sync {
+    /// Name for logs and the ledger: `simulated`, or the origin of the URL.
+    fn name(&self) -> &str;
+
+    /// True when no money moves: the in-process double.
+    fn is_simulated(&self) -> bool;
+
+    /// The kinds of payment that it can verify and settle.
+    async fn fetch_supported(&self) -> Result<Vec<Kind>, Unreachable>;
+
+    /// Asks whether a payment would settle. No money moves.
+    async fn verify(&self, request: &FacilitatorRequest) -> Result<Verdict, Unreachable>;
+
+    /// Moves the money. Every ending is an answer: what is not known is [`Settlement::Unknown`].
+    async fn settle(&self, intent: &SettleIntent) -> Settlement;
+}
+
+/// One entry of `/supported`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Kind {
+    /// 1 or 2.
+    pub x402_version: u64,
+    /// `exact`.
+    pub scheme: String,
+    /// CAIP-2 for version 2, the old name for version 1.
+    pub network: String,
+}
+
+/// The body of `/verify` and `/settle`: the buyer's signed payload and **our** terms, never the buyer's copy of them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FacilitatorRequest {
+    /// 1 or 2, at the top level of the body.
+    pub x402_version: u64,
+    /// The payment as the buyer sent it, with our terms in place of `accepted`.
+    pub payment_payload: Value,
+    /// Our terms in the shape of that version.
+    pub payment_requirements: Value,
+}
+
+impl FacilitatorRequest {
+    /// The JSON body.
+    pub fn body(&self) -> Value {
+        serde_json::json!({
+            "x402Version": self.x402_version,
+            "paymentPayload": self.payment_payload,
+            "paymentRequirements": self.payment_requirements,
+        })
+    }
+}
+
+/// A settle call whose intent is on disk.
+#[derive(Debug)]
+pub struct SettleIntent {
+    request: FacilitatorRequest,
+    attempt: i32,
+}
+
+impl SettleIntent {
+    /// Made by the journal alone, after its commit.
+    pub(in crate::paywall) fn new(request: FacilitatorRequest, attempt: i32) -> Self {
+        Self { request, attempt }
+    }
+
+    /// What is to be settled.
+    pub fn request(&self) -> &FacilitatorRequest {
+        &self.request
+    }
+
+    /// 1 for the first settle call of an authorization.
+    pub fn attempt(&self) -> i32 {
+        self.attempt
+    }
+}
+
+/// The answer of `/verify`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It would settle; the payer as the facilitator names it, when it does.
+    Valid {
+        /// The payer, as given.
+        payer: Option<String>,
+    },
+    /// It would not; the reason is one of the published codes or an opaque one.
+    Invalid {
+        /// `invalidReason`, cut and cleaned.
+        reason: String,
+    },
+}
+
+/// The answer of `/settle`, classified as payments.md section 1 says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Settlement {
+    /// The facilitator says that the transfer is on chain.
+    Settled {
+        /// Hash of the transaction.
+        transaction: String,
+        /// The payer, as given.
+        payer: Option<String>,
+    },
+    /// Nothing was sent: a reason that can only come before a broadcast, and no transaction.
+    Denied {
+        /// `errorReason`.
+        reason: String,
+    },
+    /// It says that the nonce is used: by our own earlier call, by a third party, or by a cancellation.
+    NonceUsed {
+        /// `errorReason`.
+        reason: String,
+        /// A transaction, when one is named.
+        transaction: Option<String>,
+    },
+    /// Money may have moved.
+    Unknown {
+        /// What happened, for the journal.
+        reason: String,
+        /// A transaction, when one is named.
+        transaction: Option<String>,
+    },
+    /// The connection was refused before anything was sent.
+    NotSent {
+        /// What happened, for the journal.
+        reason: String,
+    },
+}
+
+/// The facilitator gave no usable answer to a call that moves no money.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("facilitator: {0}")]
+pub struct Unreachable(pub String);

@@ -1,0 +1,3 @@
+//! snapshot -> draft -> gate: the work that is sold.
+
+pub mod port;
