@@ -77,7 +77,7 @@ pub(crate) fn bad_names(file: &File) -> Vec<String> {
 
 /// A source file that does not open with `//!`.
 pub(crate) fn missing_note(file: &File) -> Vec<String> {
-    let silent = file.is_source() && !file.text.starts_with("//! ");
+    let silent = file.is_source() && !file.is_test() && !file.text.starts_with("//! ");
     if silent { vec![format!("{}: open with a `//!` note", file.path)] } else { Vec::new() }
 }
 

@@ -46,6 +46,11 @@ impl File {
         self.path.starts_with("src/") && self.path.ends_with(".rs")
     }
 
+    /// True for a file below `src/` that holds tests and nothing else, as `src/x402/terms/tests.rs`.
+    pub(crate) fn is_test(&self) -> bool {
+        self.is_source() && (self.path.ends_with("/tests.rs") || self.path.contains("/tests/"))
+    }
+
     /// The top-level module that a source file belongs to: `store` for `src/store/orders.rs`.
     pub(crate) fn module(&self) -> Option<&str> {
         let rest = self.path.strip_prefix("src/")?.strip_suffix(".rs")?;
@@ -54,8 +59,7 @@ impl File {
 
     /// The code that ships: no comments, no literals, no test items; lines keep their numbers.
     pub(crate) fn code(&self) -> String {
-        let stem = self.path.rsplit('/').next().unwrap_or("");
-        if stem == "tests.rs" || self.path.contains("/tests/") && self.is_source() {
+        if self.is_test() {
             return self.text.chars().map(|c| if c == '\n' { '\n' } else { ' ' }).collect();
         }
         without_tests(&without_prose(&self.text))
