@@ -40,6 +40,14 @@ fn control(world: &World) {
     assert_paid(world, &url, &payer, &buy_ts_v2(&world.kit, &url, &payer));
     assert_paid(world, &url, &payer, &buy_python(&world.kit, &url, &payer, "requests"));
     assert_eq!(world.devnet.transfer_count_to(&world.web, pay_to()), before + 2);
+
+    // the tests' own tools: a payment signed apart, and the facilitator's log
+    let payer = world.payer("control, signed apart");
+    let signed = sign_once(&world.kit, &url, &payer, Version::V2);
+    assert_eq!(world.moved(&payer), [], "signing sends nothing");
+    assert_eq!(world.web.get(&url, &[(&signed.header, &signed.value)]).status, 200);
+    world.assert_charged_once(&url, &payer);
+    assert_eq!(world.facilitator.calls(&world.web, "settle", &payer.address.to_string()), 1);
 }
 
 fn one_402_serves_both_versions(world: &World) {
