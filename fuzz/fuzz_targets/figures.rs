@@ -24,11 +24,15 @@ static FACTS: LazyLock<Vec<Fact>> = LazyLock::new(|| {
 });
 
 fuzz_target!(|text: &str| {
-    let ruling = check(&FACTS, text);
-    assert_eq!(ruling, check(&FACTS, text), "a pure function");
-    assert!(ruling.covered <= ruling.figures);
-    assert_eq!(ruling.passed(), ruling.violations.is_empty());
-    for violation in &ruling.violations {
+    let report = check(&FACTS, text);
+    assert_eq!(report, check(&FACTS, text), "a pure function");
+    assert_eq!(report.passed, report.violations.is_empty());
+    assert!(report.figures_covered <= report.figures_checked);
+    if report.passed {
+        assert_eq!(report.figures_covered, report.figures_checked, "every figure states a fact");
+        assert!(report.citations.iter().all(|id| FACTS.iter().any(|fact| fact.id == *id)), "every citation is a fact");
+    }
+    for violation in &report.violations {
         assert!(text.get(violation.start..violation.end).is_some(), "{violation:?} points into the text");
     }
 });
