@@ -15,6 +15,10 @@ pub mod money;
 // layer 1: domain
 pub mod memo;
 
+// layer 2: adapters
+#[cfg(feature = "server")]
+pub mod postgres;
+
 // layer 3: application
 #[cfg(feature = "server")]
 pub mod paywall;

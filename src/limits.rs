@@ -37,3 +37,56 @@ pub const VERIFY_BUDGET: Duration = Duration::from_secs(10);
 
 /// Bytes of a facilitator's answer that are read.
 pub const FACILITATOR_BODY_BYTES_MAX: usize = 64 * 1024;
+
+// The private PostgreSQL cluster.
+
+/// Time that a cluster may take from the start of its process to its first accepted connection.
+pub const POSTGRES_START_WAIT: Duration = Duration::from_secs(30);
+
+/// Time in which "lock file exists" is retried: after a kill of the postmaster its children need about 2 s to go.
+pub const POSTGRES_LOCK_RETRY: Duration = Duration::from_secs(10);
+
+/// Time for a fast shutdown with its checkpoint; measured at 1.5 s. After it an immediate shutdown is ordered.
+pub const POSTGRES_STOP_WAIT: Duration = Duration::from_secs(30);
+
+/// Time for an immediate shutdown, which writes nothing.
+pub const POSTGRES_QUIT_WAIT: Duration = Duration::from_secs(10);
+
+/// Time for `initdb`; measured at 0.5 s on a quiet machine and 5.5 s on a busy one.
+pub const POSTGRES_INIT_WAIT: Duration = Duration::from_secs(120);
+
+/// Time for `postgres --version`, which only prints.
+pub const POSTGRES_VERSION_WAIT: Duration = Duration::from_secs(10);
+
+/// Time for the download of the server archive: 14 MB at 50 kB/s.
+pub const POSTGRES_FETCH_WAIT: Duration = Duration::from_secs(300);
+
+/// Time that a second process waits for the first one on the same folder: as long as a first start may take.
+pub const POSTGRES_JOIN_WAIT: Duration = Duration::from_secs(180);
+
+/// Time for one connection attempt to a local socket.
+pub const POSTGRES_CONNECT_WAIT: Duration = Duration::from_secs(5);
+
+/// Pause between two looks at a cluster that is starting or stopping.
+pub const POSTGRES_POLL: Duration = Duration::from_millis(20);
+
+/// Pause between two tries to start while another process holds the cluster's lock file.
+pub const POSTGRES_RETRY_PAUSE: Duration = Duration::from_millis(200);
+
+/// Bytes of the fetched server archive; the pinned one has 13.6 MB.
+pub const POSTGRES_ARCHIVE_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// Bytes of the unpacked server archive; the pinned one has 42 MB.
+pub const POSTGRES_UNPACKED_BYTES_MAX: u64 = 256 * 1024 * 1024;
+
+/// Lines of the server's log that an error shows.
+pub const POSTGRES_LOG_LINES_SHOWN: usize = 20;
+
+/// Bytes at the end of the server's log that are read for an error or for the reason of an exit.
+pub const POSTGRES_LOG_BYTES_READ: u64 = 64 * 1024;
+
+/// Connections of the private cluster: the pool, a second process and a person with psql fit many times over.
+pub const POSTGRES_CONNECTIONS_MAX: u32 = 100;
+
+/// Bytes of a Unix socket's path: 108 in the kernel's structure less the closing zero.
+pub const UNIX_SOCKET_PATH_BYTES_MAX: usize = 107;

@@ -1,0 +1,3 @@
+//! What several integration tests build on.
+
+pub(crate) mod database;
