@@ -100,7 +100,7 @@ pub enum Error {
     },
 
     /// `initdb` failed. Its half-made folder has been removed.
-    #[error("initdb failed:\n{}", indent(.output))]
+    #[error("{}", init_failed(.output))]
     InitFailed {
         /// What initdb printed, or why it could not run.
         output: String,
@@ -181,6 +181,16 @@ fn other_major(folder: &std::path::Path, made_by: u32, found: &[String], downloa
         folder.display(),
         indent(&found.join("\n")),
     )
+}
+
+fn init_failed(output: &str) -> String {
+    // containers that run with a number for a user
+    let hint = if output.contains("could not look up effective user ID") {
+        "\n  PostgreSQL needs its user in the account list. Run jim as a listed user, or set JIM_DATABASE_URL."
+    } else {
+        ""
+    };
+    format!("initdb failed:\n{}{hint}", indent(output))
 }
 
 fn indent(text: &str) -> String {

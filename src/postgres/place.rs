@@ -159,7 +159,7 @@ impl Place {
     pub(super) fn socket_folder(&self, account: &Account, machine: &Machine) -> Result<PathBuf, Error> {
         let fits = |folder: &PathBuf| {
             folder.join(format!(".s.PGSQL.{PORT}")).as_os_str().len() <= UNIX_SOCKET_PATH_BYTES_MAX
-                && account.closed_ancestor(folder).is_none_or(|closed| closed == *folder)
+                && (!account.switch || account.closed_ancestor(folder).is_none_or(|closed| closed == *folder))
                 && folder.parent().is_some_and(Path::is_dir)
         };
         let name = format!("jim-{}", self.hash);

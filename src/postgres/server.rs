@@ -43,8 +43,8 @@ pub(super) const MAINTENANCE: &str = "postgres";
 pub(super) struct Running {
     pub(super) socket: PathBuf,
     pid: i32,
-    /// Present when this process started it.
-    child: Option<Child>,
+    /// Present when this process started it. Boxed because it is large and seldom there.
+    child: Option<Box<Child>>,
 }
 
 /// What is known about a cluster from the outside.
@@ -164,12 +164,15 @@ pub(super) async fn launch(
         command.stdout(Stdio::null()).stderr(file);
         let child = command.spawn().map_err(Error::io("run", binaries.folder.join("postgres")))?;
         let pid = child.id().and_then(|id| i32::try_from(id).ok()).unwrap_or_default();
-        let mut running = Running { socket: socket.clone(), pid, child: Some(child) };
+        let mut running = Running { socket: socket.clone(), pid, child: Some(Box::new(child)) };
         let reason = match wait_until_ready(&mut running, begun, cancel).await? {
             Wait::Ready => return Ok(running),
             Wait::Ended if is_lock_conflict(&place.log_since(offset)) && begun.elapsed() < POSTGRES_LOCK_RETRY => {
                 tokio::select! {
-                    () = cancel.cancelled() => return Err(Error::Cancelled),
+                    () = cancel.cancelled() => {
+                        let _ = fs::remove_dir(&socket);
+                        return Err(Error::Cancelled);
+                    }
                     () = sleep(POSTGRES_RETRY_PAUSE) => {}
                 }
                 match probe(place, account, MAINTENANCE).await? {
@@ -177,7 +180,10 @@ pub(super) async fn launch(
                     Probe::Busy | Probe::Absent => continue,
                 }
             }
-            Wait::Ended => "it ended",
+            Wait::Ended => {
+                let _ = fs::remove_dir(&socket);
+                "it ended"
+            }
             Wait::TooLong => {
                 stop(running, place).await?;
                 "no connection was accepted"

@@ -122,13 +122,16 @@ async fn a_data_folder_that_cannot_be_made_is_named() {
 #[tokio::test]
 async fn a_server_that_does_not_start_shows_the_end_of_its_log() {
     let bench = Bench::new();
-    bench.started().await.stop().await.expect("stopped");
+    let cluster = bench.started().await;
+    let socket_folder = cluster.describe().socket_dir.clone();
+    cluster.stop().await.expect("stopped");
     fs::write(bench.cluster_folder().join("postgresql.auto.conf"), "no_such_setting = 1\n").expect("a file");
     let error = bench.refused().await;
     assert!(matches!(error, Error::NotStarted { .. }), "{error:?}");
     let text = error.to_string();
     assert!(text.contains("unrecognized configuration parameter \"no_such_setting\""), "{text}");
     assert_eq!(bench.processes(), Vec::<String>::new());
+    assert!(!socket_folder.exists());
 }
 
 #[tokio::test]

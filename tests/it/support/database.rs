@@ -12,7 +12,7 @@ use std::{
     fs::{self, File},
     os::unix::process::CommandExt,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::{Child, Command, Stdio},
     sync::atomic::{AtomicU32, Ordering},
     thread,
     time::Duration,
@@ -43,6 +43,8 @@ struct Shared {
     template: String,
     /// Held, shared, until the process ends.
     _users: File,
+    /// Outlives this process; never waited for.
+    _watchdog: Option<Child>,
 }
 
 /// A database that only one test uses. It is dropped, open connections and all, with this value.
@@ -94,17 +96,17 @@ impl Shared {
         let users = tokio::task::spawn_blocking(|| {
             let users = open(&folder().join("users.lock"));
             users.lock_shared().expect("a shared lock");
-            start_watchdog();
-            users
+            let watchdog = start_watchdog();
+            (users, watchdog)
         });
-        let users = users.await.expect("no panic");
+        let (users, watchdog) = users.await.expect("no panic");
         let cluster = Cluster::start(options(), CancellationToken::new()).await.expect("the test cluster starts");
         let mut admin = connect(&cluster, "postgres").await;
         sqlx::query("select pg_advisory_lock($1)").bind(TEMPLATE_LOCK).execute(&mut admin).await.expect("a lock");
         let template = make_template(&cluster, &mut admin).await;
         drop_leftovers(&mut admin, &template).await;
         admin.close().await.expect("an orderly goodbye gives the advisory lock back");
-        Shared { cluster, template, _users: users }
+        Shared { cluster, template, _users: users, _watchdog: watchdog }
     }
 }
 
@@ -183,16 +185,16 @@ fn run_pid() -> u32 {
 }
 
 /// Starts a watchdog unless there is one. Two may start at once; the later one finds the lock taken and ends.
-fn start_watchdog() {
+fn start_watchdog() -> Option<Child> {
     if open(&folder().join("watchdog.lock")).try_lock().is_err() {
-        return;
+        return None;
     }
     let mut command = Command::new(std::env::current_exe().expect("a path"));
     command.args(["--exact", "support::database::watchdog", "--ignored"]);
     command.env(WATCHED, run_pid().to_string());
     // a group of its own: whoever kills the tests by group or by Ctrl-C must not kill it
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
-    command.spawn().expect("the watchdog starts");
+    Some(command.spawn().expect("the watchdog starts"))
 }
 
 #[tokio::test]
@@ -208,7 +210,7 @@ async fn watchdog() {
     }
     let users = open(&folder().join("users.lock"));
     users.lock().expect("the lock, when the last test process is gone");
-    // nothing to start here unless it is live: starting only to stop costs little and needs no second way in
+    // if it is not live this starts it only to stop it, which is rare and costs little
     let cluster = Cluster::start(options(), CancellationToken::new()).await.expect("adopted");
     cluster.stop().await.expect("stopped");
     drop(watching);
