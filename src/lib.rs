@@ -9,11 +9,15 @@
 // layer 0: vocabulary
 pub mod canonical;
 pub mod clock;
+pub mod evm;
 pub mod limits;
 pub mod money;
+pub mod strict_json;
 
 // layer 1: domain
+pub mod call_chain;
 pub mod memo;
+pub mod x402;
 
 // layer 2: adapters
 #[cfg(feature = "server")]

@@ -90,3 +90,22 @@ pub const POSTGRES_CONNECTIONS_MAX: u32 = 100;
 
 /// Bytes of a Unix socket's path: 108 in the kernel's structure less the closing zero.
 pub const UNIX_SOCKET_PATH_BYTES_MAX: usize = 107;
+// x402 and facilitators
+
+/// Bytes of our own `PAYMENT-REQUIRED` header: clients and proxies read 8 KiB of headers in all.
+pub const CHALLENGE_HEADER_BYTES_MAX: usize = 6 * 1024;
+
+/// Bytes of a seller's terms that are read when buying; extensions with schemas make them longer than ours.
+pub const PEER_CHALLENGE_BYTES_MAX: usize = 64 * 1024;
+
+/// Nesting of a seller's terms: extensions carry JSON Schemas.
+pub const PEER_CHALLENGE_DEPTH_MAX: usize = 32;
+
+/// Offers of one 402 that are read when buying.
+pub const PEER_OFFERS_MAX: usize = 64;
+
+/// Seconds that a payment of ours is valid, whatever timeout the seller asks for.
+pub const BUY_WINDOW_S_MAX: u64 = 300;
+
+/// Characters kept of a text that somebody else wrote, such as a facilitator's reason.
+pub const FOREIGN_TEXT_CHARS_MAX: usize = 160;
