@@ -22,6 +22,9 @@ pub mod x402;
 // layer 2: adapters
 #[cfg(feature = "server")]
 pub mod postgres;
+pub mod facilitator;
+#[cfg(feature = "server")]
+pub mod store;
 
 // layer 3: application
 #[cfg(feature = "server")]

@@ -109,3 +109,12 @@ pub const BUY_WINDOW_S_MAX: u64 = 300;
 
 /// Characters kept of a text that somebody else wrote, such as a facilitator's reason.
 pub const FOREIGN_TEXT_CHARS_MAX: usize = 160;
+
+/// Nesting of a facilitator's answer: extensions may carry schemas.
+pub const FACILITATOR_JSON_DEPTH_MAX: usize = 32;
+
+/// Entries of `/supported` that are read.
+pub const FACILITATOR_KINDS_MAX: usize = 1_024;
+
+/// Seconds that an authorization must still be valid for the simulated facilitator, as the real ones demand.
+pub const SIMULATED_MARGIN_S: u64 = 6;

@@ -15,7 +15,9 @@ mod terms;
 #[cfg(test)]
 pub(crate) mod fixture;
 
-pub use buyer::{OutgoingPayment, PeerChallenge, PeerOffer, UnreadableChallenge, pay, read_body, read_required};
+pub use buyer::{
+    OutgoingPayment, PeerChallenge, PeerOffer, UnreadableChallenge, pay, read_body, read_required, read_terms,
+};
 pub use challenge::{Challenge, TooLarge};
 pub use offer::Offer;
 pub use payment::{Accepted, Malformed, Payment, decode};

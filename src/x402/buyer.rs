@@ -122,6 +122,11 @@ pub fn pay(offer: &PeerOffer, key: &SecretKey, nonce: B256, now_s: u64) -> Outgo
     OutgoingPayment { version: offer.version, header_value: codec::encode(&payment), authorization }
 }
 
+/// Reads one `PaymentRequirements` object; `None` when it is not `exact` by EIP-3009 on an EVM chain.
+pub fn read_terms(version: Version, requirements: &Value) -> Option<PeerOffer> {
+    read_offer(version, requirements, None)
+}
+
 fn read(version: Version, bytes: &[u8]) -> Result<PeerChallenge, UnreadableChallenge> {
     let members = codec::decode_object(bytes, PEER_CHALLENGE_DEPTH_MAX).map_err(|_| UnreadableChallenge)?;
     if members.get("x402Version").and_then(Value::as_u64) != Some(version.number()) {

@@ -1,0 +1,3 @@
+//! All SQL of the crate, one file per table family.
+
+pub mod simulated;
