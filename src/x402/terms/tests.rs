@@ -5,6 +5,8 @@ use crate::x402::fixture::{NOW_S, buyer, document, header, offer, payment};
 use crate::x402::{Malformed, decode};
 use proptest::prelude::*;
 
+mod recorded;
+
 const BOTH: [Version; 2] = [Version::V1, Version::V2];
 
 fn read(version: Version) -> Payment {
