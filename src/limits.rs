@@ -118,3 +118,7 @@ pub const FACILITATOR_KINDS_MAX: usize = 1_024;
 
 /// Seconds that an authorization must still be valid for the simulated facilitator, as the real ones demand.
 pub const SIMULATED_MARGIN_S: u64 = 6;
+
+/// How long an idle connection to a facilitator is kept: less than the 5 s after which Node closes its own, since a call
+/// on a connection that is just being closed ends as unknown.
+pub const FACILITATOR_IDLE: Duration = Duration::from_secs(4);

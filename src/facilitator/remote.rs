@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use reqwest::{Client, Method, RequestBuilder, Url, redirect, retry};
 
 use super::answer::{Answer, Asked, clean, read_settle, read_supported, read_verify};
-use crate::limits::{FACILITATOR_BODY_BYTES_MAX, SETTLE_BUDGET, VERIFY_BUDGET};
+use crate::limits::{FACILITATOR_BODY_BYTES_MAX, FACILITATOR_IDLE, SETTLE_BUDGET, VERIFY_BUDGET};
 use crate::paywall::port::{Facilitator, FacilitatorRequest, Kind, SettleIntent, Settlement, Unreachable, Verdict};
 
 /// A URL that cannot be a facilitator's.
@@ -76,6 +76,7 @@ impl Remote {
             .redirect(redirect::Policy::none())
             .retry(retry::never())
             .no_proxy()
+            .pool_idle_timeout(FACILITATOR_IDLE)
             .build()
             .map_err(|error| bad(&error.to_string()))?;
         let base = parsed.as_str().trim_end_matches('/').to_owned();

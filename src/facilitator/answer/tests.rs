@@ -35,11 +35,7 @@ fn what_is_asked_is_read_from_our_own_request() {
     for version in [Version::V1, Version::V2] {
         let payment = crate::x402::decode(version, &fixture::payment(version, 1).header_value).expect("a payment");
         let call = crate::x402::facilitator_request(&payment, &fixture::offer()).expect("a call");
-        let request = FacilitatorRequest {
-            x402_version: call.x402_version,
-            payment_payload: call.payment_payload,
-            payment_requirements: call.payment_requirements,
-        };
+        let request = FacilitatorRequest::from(call);
         let read = Asked::of(&request);
         assert_eq!((read.network, read.payer), (asked().network, asked().payer));
     }

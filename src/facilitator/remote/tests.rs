@@ -20,11 +20,7 @@ const SHORT: Budgets = Budgets { verify: Duration::from_millis(300), settle: Dur
 fn request() -> FacilitatorRequest {
     let payment = decode(Version::V2, &fixture::payment(Version::V2, 1).header_value).expect("a payment");
     let call = facilitator_request(&payment, &fixture::offer()).expect("a call");
-    FacilitatorRequest {
-        x402_version: call.x402_version,
-        payment_payload: call.payment_payload,
-        payment_requirements: call.payment_requirements,
-    }
+    FacilitatorRequest::from(call)
 }
 
 /// Serves `app` on loopback and returns a client for it. The path ends in slashes that are to be stripped.

@@ -18,11 +18,7 @@ fn request_by(key: &SecretKey, version: Version, nonce: u8, change: impl Fn(&mut
     change(&mut terms);
     let payment = decode(version, &pay(&terms, key, B256::repeat_byte(nonce), NOW_S).header_value).expect("a payment");
     let call = facilitator_request(&payment, &offer).expect("a call");
-    FacilitatorRequest {
-        x402_version: call.x402_version,
-        payment_payload: call.payment_payload,
-        payment_requirements: call.payment_requirements,
-    }
+    FacilitatorRequest::from(call)
 }
 
 fn request(version: Version, nonce: u8) -> FacilitatorRequest {

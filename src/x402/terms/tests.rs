@@ -151,6 +151,24 @@ fn the_facilitator_is_asked_about_our_terms_in_one_spelling() {
 
 proptest! {
     #[test]
+    fn one_changed_character_makes_no_other_payment(at in any::<prop::sample::Index>(), new in "[ -~]") {
+        let plain = document(Version::V2).to_string();
+        let at = at.index(plain.len());
+        let changed = format!("{}{new}{}", &plain[..at], &plain[at + 1..]);
+        let Ok(value) = serde_json::from_str::<Value>(&changed) else { return Ok(()) };
+        let Ok(payment) = decode(Version::V2, &header(&value)) else { return Ok(()) };
+        let fits = match_offer(&payment, &offer()).is_ok();
+        if fits && verify_signature(&payment, &offer()) == SignatureCheck::Eoa {
+            prop_assert_eq!(payment.payload_sha256(), read(Version::V2).payload_sha256());
+        }
+        // of `accepted` only the case of addresses is free
+        let accepted = |value: &Value| value["accepted"].to_string().to_lowercase();
+        if fits {
+            prop_assert_eq!(accepted(&value), accepted(&document(Version::V2)));
+        }
+    }
+
+    #[test]
     fn only_the_payers_own_key_passes(secret in any::<[u8; 32]>()) {
         let Ok(key) = SecretKey::from_bytes(secret) else { return Ok(()) };
         prop_assume!(key.address() != buyer().address());
