@@ -41,17 +41,18 @@ impl Asked {
 pub(super) fn read_verify(answer: &Answer) -> Result<Verdict, Unreachable> {
     let members = object(answer).map_err(Unreachable)?;
     let reason = text(&members, "invalidReason").unwrap_or_default();
+    let invalid = |reason| Verdict::Invalid { reason: reason::code(reason).to_owned() };
     match members.get("isValid") {
         Some(Value::Bool(true)) if is_success(answer.status) => Ok(Verdict::Valid { payer: text(&members, "payer") }),
         // x402-rs says no with 400, 412 and 500; a code of its own failure is no verdict on the payment
-        Some(Value::Bool(false)) if reason::is_verdict(&reason) => Ok(Verdict::Invalid { reason }),
+        Some(Value::Bool(false)) if reason::is_verdict(&reason) => Ok(invalid(&reason)),
         Some(Value::Bool(false))
             if answer.status < 500
                 && answer.status != 429
                 && !reason.is_empty()
                 && !reason::is_own_failure(&reason) =>
         {
-            Ok(Verdict::Invalid { reason })
+            Ok(invalid(&reason))
         }
         _ => Err(Unreachable(format!("no verdict, HTTP {} {reason}", answer.status))),
     }

@@ -1,6 +1,9 @@
 //! Reason codes of facilitators, in the dialects that are met: the specification, the TypeScript and Go packages, the
 //! Python package, and x402-rs. A code in no list is opaque, and an opaque code never means that no money moved.
 
+/// The longest code of the lists below has 54 characters.
+const CODE_BYTES_MAX: usize = 80;
+
 /// Codes that can only be given before anything was sent to a chain.
 const PRE_BROADCAST: [&str; 25] = [
     // the signature
@@ -75,4 +78,15 @@ pub(super) fn is_verdict(reason: &str) -> bool {
 /// Whether the code says that the facilitator itself failed.
 pub(super) fn is_own_failure(reason: &str) -> bool {
     reason.starts_with("unexpected_")
+}
+
+/// What may be shown to a buyer: the code itself, or one of ours for a text that is no code. Facilitators put stack traces
+/// and internal addresses where a code belongs.
+pub(super) fn code(reason: &str) -> &str {
+    let is_code = reason.len() <= CODE_BYTES_MAX && reason.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+    match (is_nonce_used(reason), is_code) {
+        (_, true) => reason,
+        (true, false) => NONCE_USED[0],
+        (false, false) => "verification_failed",
+    }
 }

@@ -152,7 +152,13 @@ fn a_verdict_needs_an_answer_about_the_payment() {
             Ok(Verdict::Invalid { reason: "insufficient_funds".into() })
         );
     }
-    assert!(verify(200, no("some_new_code")).is_ok());
+    assert_eq!(verify(200, no("some_new_code")), Ok(Verdict::Invalid { reason: "some_new_code".into() }));
+    for (text, shown) in [
+        ("Cannot convert ten to a BigInt at /srv/app.js:7", "verification_failed"),
+        ("reverted: authorization is used or canceled", "invalid_exact_evm_nonce_already_used"),
+    ] {
+        assert_eq!(verify(400, no(text)), Ok(Verdict::Invalid { reason: shown.into() }), "no text of others is shown");
+    }
     for (status, body) in [
         (500, json!({"isValid": true})),
         (302, json!({"isValid": true})),
