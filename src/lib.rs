@@ -26,6 +26,12 @@ pub mod facilitator;
 #[cfg(feature = "server")]
 pub mod store;
 
+// layer 2: adapters
+#[cfg(feature = "server")]
+pub mod source;
+#[cfg(feature = "server")]
+pub mod store;
+
 // layer 3: application
 #[cfg(feature = "server")]
 pub mod paywall;

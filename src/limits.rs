@@ -122,3 +122,32 @@ pub const SIMULATED_MARGIN_S: u64 = 6;
 /// How long an idle connection to a facilitator is kept: less than the 5 s after which Node closes its own, since a call
 /// on a connection that is just being closed ends as unknown.
 pub const FACILITATOR_IDLE: Duration = Duration::from_secs(4);
+/// Characters of a company name that are kept. The longest honest ones are under 100.
+pub const NAME_CHARS_MAX: usize = 120;
+
+/// Characters of a ticker. The longest in the SEC's list, preferred shares included, have under ten.
+pub const TICKER_CHARS_MAX: usize = 12;
+
+/// Bytes of one filings document. The facts of the biggest filers reach about 10 MB.
+pub const FILINGS_BODY_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Requests a second to the SEC in the whole process. The SEC allows ten to one user; the rest is margin for clocks.
+pub const FILINGS_REQUESTS_PER_S: u32 = 8;
+
+/// Time for one request to the SEC, body included. Two of them fit into the work budget.
+pub const FILINGS_REQUEST_BUDGET: Duration = Duration::from_secs(15);
+
+/// Attempts at one document when the server errs. A refusal (403, 429) is never tried again at once.
+pub const FILINGS_ATTEMPTS_MAX: u32 = 2;
+
+/// First silence after a failed fetch; it doubles with each failure that follows.
+pub const FILINGS_BACKOFF_MIN: Duration = Duration::from_secs(1);
+
+/// Longest silence after failures, and after a 429 whatever its Retry-After says.
+pub const FILINGS_BACKOFF_MAX: Duration = Duration::from_secs(600);
+
+/// Silence after a 403: the SEC lifts a block after ten minutes below its rate.
+pub const FILINGS_BLOCKED: Duration = Duration::from_secs(600);
+
+/// Documents of one filer in a folder; real folders have one or two.
+pub const FILINGS_FILES_PER_FILER_MAX: usize = 16;
