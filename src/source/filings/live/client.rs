@@ -23,6 +23,12 @@ static PACE: LazyLock<DefaultDirectRateLimiter> = LazyLock::new(|| {
     RateLimiter::direct(Quota::per_second(per_second).allow_burst(std::num::NonZeroU32::MIN))
 });
 
+/// What the storage behind the API calls a missing document.
+const NO_SUCH_KEY: &[u8] = b"NoSuchKey";
+
+/// Bytes of a 404 that are read; the storage's answer has a few hundred.
+const NOT_FOUND_BYTES_READ: usize = 4 * 1024;
+
 /// Bounds of time and size; tests tighten them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pace {
@@ -132,6 +138,8 @@ impl Client {
         loop {
             self.check_silence()?;
             PACE.until_ready().await;
+            // Another request may have been refused while this one waited for its turn.
+            self.check_silence()?;
             let (outcome, retry_after) = self.send(url).await;
             let again = matches!(outcome, Err(FetchError::Failed(_))) && attempt < limits::FILINGS_ATTEMPTS_MAX;
             if again {
@@ -153,7 +161,7 @@ impl Client {
         let retry_after = retry_after(response.headers());
         let outcome = match status {
             StatusCode::OK => self.body(response).await,
-            StatusCode::NOT_FOUND => Err(FetchError::NotFound),
+            StatusCode::NOT_FOUND => Err(not_found(response).await),
             StatusCode::FORBIDDEN | StatusCode::TOO_MANY_REQUESTS => Err(FetchError::Refused(status.as_u16())),
             status if status.is_server_error() => Err(FetchError::Failed(status.as_u16())),
             status => Err(FetchError::Unexpected(status.as_u16())),
@@ -204,6 +212,22 @@ impl Client {
         let until = Instant::now() + pause.clamp(self.pace.backoff_min, self.pace.backoff_max);
         // Requests overlap: a short pause must not cut a long one that another answer asked for.
         silence.until = silence.until.max(Some(until));
+    }
+}
+
+/// The storage behind the API says `NoSuchKey` of a filer without a document. Any other 404 (a moved path, a proxy's
+/// page) says nothing about the filer.
+async fn not_found(mut response: Response) -> FetchError {
+    let mut start = BytesMut::new();
+    while start.len() < NOT_FOUND_BYTES_READ
+        && let Ok(Some(chunk)) = response.chunk().await
+    {
+        start.extend_from_slice(&chunk);
+    }
+    if start.windows(NO_SUCH_KEY.len()).any(|window| window == NO_SUCH_KEY) {
+        FetchError::NotFound
+    } else {
+        FetchError::Unexpected(StatusCode::NOT_FOUND.as_u16())
     }
 }
 
