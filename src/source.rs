@@ -8,6 +8,9 @@ use std::path::PathBuf;
 /// Why a source cannot be opened. All are faults of the configuration or of the machine, never of a buyer.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
+    /// A setting names no source.
+    #[error("filings.source is {0:?} and must be `live`, `folder:PATH` or `sample`")]
+    Setting(String),
     /// The SEC refuses callers that do not say who they are.
     #[error("filings.user_agent must hold a name and a contact mail address, as `Example Research ops@example.com`")]
     UserAgent,

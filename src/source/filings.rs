@@ -50,6 +50,24 @@ pub enum FilingsConfig {
     Sample,
 }
 
+impl FilingsConfig {
+    /// Reads the setting `filings.source`: `live`, `folder:PATH` or `sample`. The other two settings matter to `live`
+    /// only, which asks the SEC itself.
+    pub fn from_setting(source: &str, user_agent: &str, max_age: Duration) -> Result<Self, Error> {
+        match (source.trim(), source.trim().strip_prefix("folder:")) {
+            ("live", _) => Ok(Self::Live {
+                user_agent: user_agent.to_owned(),
+                files_base: FILES_BASE.to_owned(),
+                data_base: DATA_BASE.to_owned(),
+                max_age,
+            }),
+            ("sample", _) => Ok(Self::Sample),
+            (_, Some(path)) if !path.is_empty() => Ok(Self::Folder(PathBuf::from(path))),
+            (other, _) => Err(Error::Setting(other.to_owned())),
+        }
+    }
+}
+
 /// Opens a source of filings. Does not need the SEC to be up.
 ///
 /// `cache` and `clock` are used by `live` only.
@@ -65,4 +83,25 @@ pub async fn open(
         FilingsConfig::Folder(path) => Arc::new(folder::Folder::open(path).await?),
         FilingsConfig::Sample => Arc::new(sample::Sample::open()?),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_setting_names_a_source() {
+        let read =
+            |source: &str| FilingsConfig::from_setting(source, "Example ops@example.com", Duration::from_secs(1));
+        assert_eq!(read("sample").expect("sample"), FilingsConfig::Sample);
+        assert_eq!(read("folder:a/b c").expect("folder"), FilingsConfig::Folder(PathBuf::from("a/b c")));
+        let FilingsConfig::Live { user_agent, files_base, data_base, .. } = read("live").expect("live") else {
+            panic!("live is live");
+        };
+        assert_eq!(user_agent, "Example ops@example.com");
+        assert_eq!((files_base.as_str(), data_base.as_str()), ("https://www.sec.gov", "https://data.sec.gov"));
+        for other in ["", "folder:", "folder", "Live", "live:x", "https://data.sec.gov"] {
+            assert!(matches!(read(other), Err(Error::Setting(_))), "{other:?}");
+        }
+    }
 }
