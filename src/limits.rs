@@ -151,3 +151,8 @@ pub const FILINGS_BLOCKED: Duration = Duration::from_secs(600);
 
 /// Documents of one filer in a folder; real folders have one or two.
 pub const FILINGS_FILES_PER_FILER_MAX: usize = 16;
+/// Bytes of a sentence that a violation quotes: enough to find it, bounded against a memo without a full stop.
+pub const SEGMENT_SHOWN_BYTES_MAX: usize = 400;
+
+/// Characters of a figure that a violation quotes; a hostile one may be a page of digits.
+pub const FIGURE_SHOWN_CHARS_MAX: usize = 80;

@@ -2,8 +2,11 @@
 //!
 //! Pure: no I/O, no clock, no model. The only way to an accepted memo is through the gate.
 
+pub mod case;
 pub mod draft;
 pub mod fact;
+pub mod figure;
+pub mod gate;
 pub mod snapshot;
 
 pub use draft::{Draft, Mode, Section};

@@ -1,0 +1,531 @@
+//! Digits that are no figures: dates, periods, references, identifiers, names, labels of duration, small counts.
+//!
+//! Decision 2 of the gate's specification: a digit is a figure unless one of these rules proves otherwise. Every rule is a
+//! function of its own, looks a bounded number of tokens around, and answers with the token after what it recognised.
+
+use super::lexicon::class;
+use super::numeral::{self, Reading};
+use super::segment::{Segment, list_number};
+use super::token::{Gap, Kind, Token};
+
+/// Most that a structural count may be: "twelve regions".
+const STRUCTURAL_COUNT_MAX: u128 = 12;
+
+/// The segment under the scanner's eye.
+#[derive(Clone, Copy)]
+pub(crate) struct View<'a> {
+    pub(crate) bytes: &'a [u8],
+    pub(crate) tokens: &'a [Token],
+    pub(crate) segment: Segment,
+}
+
+impl<'a> View<'a> {
+    /// The token at a position of this segment.
+    pub(crate) fn get(&self, at: usize) -> Option<&'a Token> {
+        if at < self.segment.last { self.tokens.get(at) } else { None }
+    }
+
+    /// The token before a position, in this segment.
+    pub(crate) fn before(&self, at: usize) -> Option<&'a Token> {
+        if at > self.segment.first { self.tokens.get(at - 1) } else { None }
+    }
+
+    /// The clean bytes of a token.
+    pub(crate) fn text(&self, at: usize) -> &'a [u8] {
+        self.get(at).map_or(&[], |t| t.text(self.bytes))
+    }
+
+    pub(crate) fn is(&self, at: usize, classes: u64) -> bool {
+        self.get(at).is_some_and(|t| t.is(classes))
+    }
+
+    pub(crate) fn before_is(&self, at: usize, classes: u64) -> bool {
+        self.before(at).is_some_and(|t| t.is(classes))
+    }
+
+    pub(crate) fn sign(&self, at: usize, byte: u8) -> bool {
+        self.get(at).is_some_and(|t| t.sign(byte))
+    }
+
+    fn glued(&self, at: usize, kind: Kind) -> bool {
+        self.get(at).is_some_and(|t| t.glued() && t.kind == kind)
+    }
+
+    fn glued_sign(&self, at: usize, byte: u8) -> bool {
+        self.glued(at, Kind::Sign(byte))
+    }
+
+    pub(crate) fn cited(&self, at: usize) -> bool {
+        self.get(at).is_some_and(|t| t.kind == Kind::Citation)
+    }
+
+    /// The value of a plain run of digits.
+    pub(crate) fn integer(&self, at: usize) -> Option<u128> {
+        let token = self.get(at)?;
+        let text = token.text(self.bytes);
+        if token.kind != Kind::Number || text.len() > 20 || !text.iter().all(u8::is_ascii_digit) {
+            return None;
+        }
+        Some(text.iter().fold(0, |n, b| n * 10 + u128::from(b - b'0')))
+    }
+
+    /// A run of four digits that can be a year.
+    pub(crate) fn year(&self, at: usize) -> Option<u16> {
+        let year = self.integer(at)?;
+        ((1900..2100).contains(&year) && self.text(at).len() == 4).then_some(year as u16)
+    }
+
+    fn capital(&self, at: usize) -> bool {
+        self.text(at).first().is_some_and(u8::is_ascii_uppercase)
+    }
+
+    /// Whether what follows says that the number before is an amount after all.
+    fn amount_follows(&self, at: usize) -> bool {
+        match self.get(at) {
+            Some(t) => {
+                t.sign(b'%')
+                    || t.sign(b'$')
+                    || t.is(class::SCALE | class::PERCENT | class::BPS | class::POINTS | class::BASIS)
+                        && t.end - t.start > 1
+            }
+            None => false,
+        }
+    }
+
+    /// The token after a chain of touching letters and digits.
+    fn chain_end(&self, mut at: usize) -> usize {
+        at += 1;
+        while self.get(at).is_some_and(|t| t.glued() && matches!(t.kind, Kind::Word | Kind::Number)) {
+            at += 1;
+        }
+        at
+    }
+}
+
+/// The token after a non-figure that begins at `at`, when one does.
+pub(crate) fn skip(view: &View<'_>, at: usize) -> Option<usize> {
+    let token = view.get(at)?;
+    match token.kind {
+        Kind::Number => number(view, at),
+        Kind::Word => word(view, at),
+        Kind::Sign(b'+') => phone(view, at),
+        Kind::Sign(b'[') => footnote(view, at),
+        Kind::Sign(_) | Kind::Citation => None,
+    }
+}
+
+fn word(view: &View<'_>, at: usize) -> Option<usize> {
+    let next = view.get(at + 1)?;
+    let token = view.get(at)?;
+    if next.kind == Kind::Number {
+        if next.glued() {
+            return letters_first(view, at);
+        }
+        if token.is(class::MONTH) {
+            return month_first(view, at);
+        }
+        if token.is(class::REF) {
+            return reference(view, at);
+        }
+        if token.is(class::INDEX) {
+            return named(view, at + 1);
+        }
+        return None;
+    }
+    if next.sign(b'-')
+        && next.glued()
+        && view.glued(at + 2, Kind::Number)
+        && !token.is(class::SCALE | class::UNIT | class::TENS)
+    {
+        let end = view.chain_end(at + 2);
+        let short = view.integer(at + 2).is_some_and(|_| view.text(at + 2).len() <= 3);
+        return (short && !view.amount_follows(end) && !view.cited(end)).then_some(end);
+    }
+    if token.is(class::REF) && (next.sign(b'#') || next.sign(b'.')) && view.glued(at + 2, Kind::Number) {
+        return reference(view, at + 1);
+    }
+    None
+}
+
+/// FY2024, Q3, B2B, US12345X1090; not USD3.14.
+fn letters_first(view: &View<'_>, at: usize) -> Option<usize> {
+    let letters = view.text(at);
+    if view.get(at)?.word.currency != 0 || view.get(at)?.is(class::MONTH) {
+        return view.get(at)?.is(class::MONTH).then(|| month_first(view, at)).flatten();
+    }
+    let mut end = view.chain_end(at);
+    let label = letters.len() <= 3
+        || letters.len() <= 6 && letters.iter().all(u8::is_ascii_uppercase)
+        || view.get(at)?.is(class::INDEX);
+    let grouped = (at..end).any(|i| view.text(i).contains(&b','));
+    while view.get(end).is_some_and(|t| t.glued() && (t.sign(b'-') || t.sign(b':') || t.sign(b'.') || t.sign(b'\'')))
+        && view.get(end + 1).is_some_and(|t| t.glued() && matches!(t.kind, Kind::Number | Kind::Word))
+    {
+        end = view.chain_end(end + 1);
+    }
+    (label && !grouped && !view.amount_follows(end)).then_some(end)
+}
+
+/// May 2024; March 3, 2025.
+fn month_first(view: &View<'_>, at: usize) -> Option<usize> {
+    let lower = view.text(at).first().is_some_and(u8::is_ascii_lowercase);
+    if lower && matches!(view.text(at), b"may" | b"march" | b"mar") {
+        return None;
+    }
+    let mut end = at + 1;
+    if view.year(end).is_some() {
+        return (!view.amount_follows(end + 1)).then_some(end + 1);
+    }
+    // "April 1, 2022" may be one run of digits and marks
+    let first = view.text(end);
+    let day = first.split(|b| *b == b',').next().unwrap_or_default();
+    if day.is_empty() || day.len() > 2 || !day.iter().all(u8::is_ascii_digit) || view.amount_follows(end + 1) {
+        return None;
+    }
+    end += 1;
+    if view.glued(end, Kind::Word) && view.is(end, class::ORDINAL_SUFFIX) {
+        end += 1;
+    }
+    if view.sign(end, b',') && view.year(end + 1).is_some() {
+        end += 2;
+    } else if view.year(end).is_some() {
+        end += 1;
+    }
+    Some(end)
+}
+
+/// Note 14, Rule 10b5-1(c), Exhibit 99.1, block 18,204,551.
+fn reference(view: &View<'_>, at: usize) -> Option<usize> {
+    let number = at + 1;
+    let name = view.text(at);
+    let long = name.eq_ignore_ascii_case(b"block")
+        || name.eq_ignore_ascii_case(b"cik")
+        || name.eq_ignore_ascii_case(b"accession");
+    if !long && (view.text(number).len() > 7 || view.text(number).contains(&b',') || view.text(number).contains(&b' '))
+    {
+        return None;
+    }
+    let mut end = view.chain_end(number);
+    while view.get(end).is_some_and(Token::glued) {
+        let inner = view.get(end + 1).is_some_and(|t| t.glued() && matches!(t.kind, Kind::Number | Kind::Word));
+        if view.sign(end, b'(') && inner && view.glued_sign(end + 2, b')') {
+            end += 3;
+        } else if (view.sign(end, b'-') || view.sign(end, b'.')) && inner {
+            end = view.chain_end(end + 1);
+        } else {
+            break;
+        }
+    }
+    (!view.amount_follows(end) && !view.cited(end)).then_some(end)
+}
+
+/// S&P 500, Boeing 737-800.
+fn named(view: &View<'_>, number: usize) -> Option<usize> {
+    view.integer(number)?;
+    let mut end = view.chain_end(number);
+    if view.glued_sign(end, b'-') && view.glued(end + 1, Kind::Number) {
+        end = view.chain_end(end + 1);
+    }
+    (view.text(number).len() <= 4 && !view.amount_follows(end) && !view.cited(end)).then_some(end)
+}
+
+fn number(view: &View<'_>, at: usize) -> Option<usize> {
+    if money_before(view, at) {
+        return None;
+    }
+    if at == view.segment.first || view.before(at).is_some_and(|t| t.sign(b'#') || t.sign(b'>')) {
+        if let Some(end) = list_number(view.tokens, at) {
+            return Some(end);
+        }
+    }
+    digits_first(view, at)
+        .or_else(|| joined(view, at))
+        .or_else(|| day_first(view, at))
+        .or_else(|| year(view, at))
+        .or_else(|| enumeration(view, at))
+        .or_else(|| address(view, at))
+        .or_else(|| structural_number(view, at))
+}
+
+/// Whether a currency stands before: then it is an amount whatever follows.
+fn money_before(view: &View<'_>, at: usize) -> bool {
+    view.before(at).is_some_and(|t| {
+        matches!(t.kind, Kind::Sign(b'$' | 0x80..=0x89))
+            || t.word.currency != 0 && t.kind == Kind::Word && t.end - t.start == 3
+    })
+}
+
+/// 3rd, 10-K, 50-day, 401(k), 24x7, 1H25, 13F, 600519.SS, 0x83…, 2pm.
+fn digits_first(view: &View<'_>, at: usize) -> Option<usize> {
+    let next = view.get(at + 1)?;
+    if !next.glued() {
+        let clock = matches!(view.text(at + 1), b"am" | b"pm" | b"a.m" | b"p.m" | b"AM" | b"PM");
+        return (clock && view.text(at).len() <= 5).then_some(at + 2);
+    }
+    let integer = view.integer(at);
+    match next.kind {
+        Kind::Word => letters_after(view, at, integer?),
+        Kind::Sign(b'-') => hyphened(view, at, integer),
+        Kind::Sign(b'(') if view.text(at).len() <= 4 && view.text(at + 2).len() == 1 && view.sign(at + 3, b')') => {
+            let word = view.glued(at + 2, Kind::Word);
+            (word && integer.is_some()).then_some(at + 4)
+        }
+        Kind::Sign(b'.') if view.glued(at + 2, Kind::Word) && view.is(at + 2, class::EXCHANGE) => {
+            (integer.is_some() && view.text(at + 2).iter().all(u8::is_ascii_uppercase)).then_some(at + 3)
+        }
+        Kind::Number | Kind::Citation | Kind::Sign(_) => None,
+    }
+}
+
+fn letters_after(view: &View<'_>, at: usize, integer: u128) -> Option<usize> {
+    let letters = view.text(at + 1);
+    if view.is(at + 1, class::ORDINAL_SUFFIX) || matches!(letters, b"am" | b"pm" | b"AM" | b"PM") {
+        return Some(at + 2);
+    }
+    if view.text(at) == b"0" && letters.first() == Some(&b'x') {
+        return Some(view.chain_end(at));
+    }
+    let end = view.chain_end(at);
+    if end > at + 2 {
+        // a power of ten is no chain of labels
+        let power = view.glued_sign(end, b'^') || matches!(letters, b"e" | b"E");
+        let length: usize = (at..end).map(|i| view.text(i).len()).sum();
+        return (!power && length <= 8 && !view.amount_follows(end) && !view.cited(end)).then_some(end);
+    }
+    let whole = (integer, letters);
+    if matches!(whole, (3, b"M") | (4 | 8 | 401, b"K") | (401, b"k")) {
+        // a name, unless the sentence states it as an amount
+        let stated = view.before_is(at, class::VERB | class::FILLER | class::OVER | class::UNDER) || view.cited(end);
+        return (!stated && !view.is(end, class::TIMES)).then_some(end);
+    }
+    let label = letters.len() == 1 && !view.is(at + 1, class::SCALE | class::TIMES) && integer < 1000;
+    (label && !view.cited(end) && !view.amount_follows(end) && !matches!(letters, b"l" | b"O" | b"o" | b"I" | b"S"))
+        .then_some(end)
+}
+
+/// 10-K, 52-week, 7-Eleven, 3-for-1, 2020-1B.
+fn hyphened(view: &View<'_>, at: usize, integer: Option<u128>) -> Option<usize> {
+    let word = view.get(at + 2)?;
+    if !word.glued() || word.kind != Kind::Word {
+        return None;
+    }
+    let text = view.text(at + 2);
+    let end = view.chain_end(at + 2);
+    if word.is(class::DURATION) {
+        return Some(end);
+    }
+    let small = integer.is_some_and(|n| n < 100);
+    if small && text.iter().all(u8::is_ascii_uppercase) && word.is(class::FORM) && !view.cited(end) {
+        return Some(end);
+    }
+    if small
+        && text == b"for"
+        && view.sign(end, b'-')
+        && view.get(end + 1).is_some_and(|t| t.kind == Kind::Number || t.is(class::UNIT))
+    {
+        return Some(end + 2);
+    }
+    let name = view.capital(at + 2) && text.len() > 3 && !word.is(class::SCALE) && word.word.currency == 0;
+    (small && name && !view.cited(end)).then_some(end)
+}
+
+/// Dates, spans of years, accession and phone numbers: integers joined by dashes, slashes or colons.
+fn joined(view: &View<'_>, at: usize) -> Option<usize> {
+    let mut parts = 1;
+    let mut end = at + 1;
+    let mut colons = 0;
+    view.integer(at)?;
+    while view.get(end).is_some_and(|t| t.glued() && matches!(t.kind, Kind::Sign(b'-' | b'/' | b':' | 0x8c)))
+        && view.glued(end + 1, Kind::Number)
+        && view.integer(end + 1).is_some()
+        && parts < 6
+    {
+        colons += usize::from(view.sign(end, b':'));
+        parts += 1;
+        end += 2;
+    }
+    let chain = view.chain_end(end - 1);
+    let safe = !view.amount_follows(chain) && !view.cited(chain);
+    let years = view.year(at).is_some() && (view.year(at + 2).is_some() || view.text(at + 2).len() <= 2);
+    match parts {
+        1 => None,
+        2 if colons == 1 => {
+            let clock = view.text(at).len() <= 2 && view.text(at + 2).len() == 2;
+            let said = view.before_is(at, class::YEAR_PREV)
+                || view.glued(end, Kind::Word)
+                || matches!(view.text(end), b"am" | b"pm" | b"a.m" | b"p.m" | b"ET" | b"UTC");
+            (clock && said && safe).then_some(chain)
+        }
+        2 if years && safe => Some(chain),
+        2 if view.text(at) == b"24" && view.text(at + 2) == b"7" => Some(end),
+        2 => None,
+        _ if safe => {
+            // a timestamp goes on: 2025-02-14T21:04:59Z
+            let mut at = chain;
+            while view.get(at).is_some_and(|t| t.glued() && t.sign(b':')) && view.glued(at + 1, Kind::Number) {
+                at = view.chain_end(at + 1);
+            }
+            Some(at)
+        }
+        _ => None,
+    }
+}
+
+/// 3 May 2024, 14th of March.
+fn day_first(view: &View<'_>, at: usize) -> Option<usize> {
+    let day = view.integer(at)?;
+    let month = view.get(at + 1)?;
+    if !(1..=31).contains(&day) || !month.is(class::MONTH) || month.word.is(class::SCALE) || !view.capital(at + 1) {
+        return None;
+    }
+    Some(if view.year(at + 2).is_some() { at + 3 } else { at + 2 })
+}
+
+/// A year in the position of a date, and a day written as eight digits.
+fn year(view: &View<'_>, at: usize) -> Option<usize> {
+    let end = at + 1;
+    if view.text(at).len() == 8 && compact_date(view.integer(at)?) {
+        return (view.before_is(at, class::YEAR_PREV) && !view.amount_follows(end) && !view.cited(end)).then_some(end);
+    }
+    view.year(at)?;
+    let next = view.get(end);
+    if view.amount_follows(end) || next.is_some_and(|t| t.word.currency != 0 || t.is(class::TIMES)) {
+        return None;
+    }
+    let strong = view.before_is(at, class::YEAR_STRONG | class::MONTH) || view.before(at).is_some_and(|t| t.sign(b','));
+    if view.cited(end) {
+        return strong.then_some(end);
+    }
+    let before = view.before(at);
+    let opened = before.is_none_or(|t| {
+        matches!(
+            t.kind,
+            Kind::Sign(
+                b',' | b'(' | b'/' | b'-' | b'|' | b'=' | b'"' | b';' | b':' | 0x8c | 0x8d | b'#' | 0x93 | b'\''
+            ) | Kind::Citation
+                | Kind::Number
+        ) || t.is(class::YEAR_PREV)
+    });
+    let closed = next.is_none_or(|t| {
+        matches!(
+            t.kind,
+            Kind::Sign(
+                b'.' | b',' | b';' | b':' | b')' | b'-' | b'/' | b'\'' | b'|' | b'?' | b'!' | b'"' | 0x8c | 0x8d
+            ) | Kind::Number
+        ) || t.is(class::YEAR_NEXT | class::MONTH)
+    });
+    let named = next.is_some_and(|t| t.kind == Kind::Word) && view.capital(end);
+    (strong
+        || opened && closed
+        || named && opened
+        || view.is(end, class::YEAR_NEXT) && !view.before_is(at, class::VERB))
+    .then_some(end)
+}
+
+fn compact_date(n: u128) -> bool {
+    let (year, month, day) = (n / 10_000, n / 100 % 100, n % 100);
+    (1900..2100).contains(&year) && (1..=12).contains(&month) && (1..=31).contains(&day)
+}
+
+/// "(1)" before the text that it numbers.
+fn enumeration(view: &View<'_>, at: usize) -> Option<usize> {
+    let small = view.integer(at)? <= 20;
+    let enclosed = view.before(at).is_some_and(|t| t.sign(b'(')) && view.glued_sign(at + 1, b')');
+    if !small || !enclosed || view.segment.row || view.cited(at + 2) {
+        return None;
+    }
+    let stated = view.before_is(at - 1, class::VERB | class::FILLER)
+        || view.before(at - 1).is_some_and(|t| matches!(t.kind, Kind::Sign(b':' | b'$' | b'=')));
+    (!stated && view.get(at + 2).is_some_and(|t| t.kind == Kind::Word && !t.is(class::SCALE))).then_some(at + 2)
+}
+
+/// A house number before its street, a postal code after one.
+fn address(view: &View<'_>, at: usize) -> Option<usize> {
+    view.integer(at)?;
+    let mut i = at + 1;
+    while i <= at + 4 && view.get(i).is_some_and(|t| t.kind == Kind::Word) && view.capital(i) {
+        if i > at + 1 && view.is(i, class::STREET) {
+            return Some(i);
+        }
+        i += 1;
+    }
+    let from = at.saturating_sub(12).max(view.segment.first);
+    let street = (from..at).any(|i| view.is(i, class::STREET) && view.capital(i));
+    (street && view.text(at).len() == 5 && view.before(at).is_some_and(|t| t.kind == Kind::Word) && !view.cited(at + 1))
+        .then_some(at + 1)
+}
+
+fn structural_number(view: &View<'_>, at: usize) -> Option<usize> {
+    let n = view.integer(at)?;
+    (n <= STRUCTURAL_COUNT_MAX && structural(view, at + 1)).then_some(at + 1)
+}
+
+/// Whether a noun of structure follows: "segments", "U.S. wholesalers", "and six months".
+pub(crate) fn structural(view: &View<'_>, after: usize) -> bool {
+    let hyphen = view.glued_sign(after, b'-');
+    let noun = after + usize::from(hyphen);
+    if hyphen {
+        return view.is(noun, class::DURATION | class::NOUN);
+    }
+    let at_word = |i: usize| {
+        view.get(i).is_some_and(|t| {
+            t.kind == Kind::Word
+                && t.gap != Gap::Paragraph
+                && !t.is(class::SCALE | class::PERCENT | class::TIMES | class::BASIS | class::POINTS)
+                && t.word.currency == 0
+        })
+    };
+    if !at_word(noun) {
+        // "3-5 years"
+        let range = view.get(noun).is_some_and(|t| matches!(t.kind, Kind::Sign(b'-' | 0x8c)));
+        return range
+            && view.integer(noun + 1).is_some_and(|n| n <= STRUCTURAL_COUNT_MAX)
+            && view.is(noun + 2, class::TIME);
+    }
+    if view.is(noun, class::NOUN | class::TIME) {
+        return true;
+    }
+    let joins = matches!(view.text(noun), b"and" | b"or" | b"to");
+    if joins && (view.is(noun + 1, class::UNIT) || view.integer(noun + 1).is_some_and(|n| n <= STRUCTURAL_COUNT_MAX)) {
+        return view.is(noun + 2, class::TIME | class::NOUN);
+    }
+    let skip_dot = usize::from(view.sign(noun + 1, b'.'));
+    at_word(noun + 1 + skip_dot)
+        && !joins
+        && view.is(noun + 1 + skip_dot, class::NOUN | class::TIME)
+        && !view.is(noun, class::VERB | class::FILLER | class::DET)
+}
+
+/// +1 (415) 555-0134.
+fn phone(view: &View<'_>, at: usize) -> Option<usize> {
+    let mut digits = 0;
+    let mut numbers = 0;
+    let mut i = at + 1;
+    while let Some(token) = view.get(i) {
+        match token.kind {
+            Kind::Number if view.integer(i).is_some() => {
+                digits += view.text(i).len();
+                numbers += 1;
+            }
+            Kind::Sign(b'(' | b')' | b'-') => {}
+            _ => break,
+        }
+        i += 1;
+        if i > at + 12 {
+            return None;
+        }
+    }
+    (numbers >= 3 && (9..=15).contains(&digits) && view.glued(at + 1, Kind::Number)).then_some(i)
+}
+
+/// [1], [^1].
+fn footnote(view: &View<'_>, at: usize) -> Option<usize> {
+    let caret = usize::from(view.sign(at + 1, b'^'));
+    let number = at + 1 + caret;
+    (view.integer(number).is_some_and(|n| n < 1000) && view.glued_sign(number + 1, b']')).then_some(number + 2)
+}
+
+/// The number that digits spell, for rules outside this file.
+pub(crate) fn reading(view: &View<'_>, at: usize) -> Reading {
+    numeral::read(view.text(at))
+}

@@ -1,0 +1,164 @@
+//! Sign and direction: what the words around a figure say about its sign (decisions 6 and 7).
+
+use super::Reason;
+use super::agree::{has, is_change};
+use crate::memo::fact::Fact;
+use crate::memo::figure::lexicon::class;
+use crate::memo::figure::token::Kind;
+use crate::memo::figure::{Figure, Found, Measure, Scan, Sign};
+
+/// Words between a governing word and the figure that it governs.
+const REACH: usize = 6;
+
+/// What the words near one figure say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Context {
+    /// The nearest word before that speaks of loss or gain.
+    before: Option<Pole>,
+    /// The nearest word after, before the next figure.
+    after: Option<Pole>,
+    /// A word of falling or rising that governs the figure: "fell by 3 %".
+    governs: Option<Pole>,
+    /// A strong word of loss that governs the figure: "a loss of $3".
+    loss: bool,
+}
+
+/// A side of zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pole {
+    Negative,
+    Positive,
+}
+
+/// The context of every figure of a segment; one pass over its tokens.
+pub(super) fn read(scan: &Scan<'_>, found: &Found) -> Vec<Context> {
+    let mut out = Vec::with_capacity(found.figures.len());
+    let mut last: Option<Pole> = None;
+    let mut at = found.segment.first;
+    for (i, figure) in found.figures.iter().enumerate() {
+        while at < figure.tokens.0 {
+            last = pole(scan, at).or(last);
+            at += 1;
+        }
+        let end = found.figures.get(i + 1).map_or(found.segment.last, |next| next.tokens.0);
+        let (governs, loss) = governing(scan, found.segment.first, figure.tokens.0);
+        out.push(Context { before: last, after: after(scan, figure.tokens.1, end), governs, loss });
+    }
+    out
+}
+
+fn pole(scan: &Scan<'_>, at: usize) -> Option<Pole> {
+    let token = &scan.tokens[at];
+    if token.kind != Kind::Word {
+        return None;
+    }
+    // "income tax" is no income
+    let tax = scan.tokens.get(at + 1).is_some_and(|t| matches!(t.text(&scan.clean.bytes), b"tax" | b"taxes"));
+    if token.is(class::NEG | class::NEG_WEAK | class::DOWN) {
+        Some(Pole::Negative)
+    } else if token.is(class::POS | class::UP) && !tax {
+        Some(Pole::Positive)
+    } else {
+        None
+    }
+}
+
+/// The first telling word after a figure, within reach.
+fn after(scan: &Scan<'_>, from: usize, to: usize) -> Option<Pole> {
+    let mut words = 0;
+    for at in from..to {
+        let token = &scan.tokens[at];
+        match token.kind {
+            Kind::Citation => {}
+            Kind::Word => {
+                words += 1;
+                if words > REACH {
+                    return None;
+                }
+                // a noun phrase goes on; a preposition or a verb begins another
+                if let Some(pole) = pole(scan, at) {
+                    return Some(pole);
+                }
+                if token.is(class::FILLER | class::VERB | class::YEAR_PREV) && words > 1 {
+                    return None;
+                }
+            }
+            Kind::Number | Kind::Sign(_) => return None,
+        }
+    }
+    None
+}
+
+/// The word of direction that governs a figure through nothing but fillers, and whether it is a strong word of loss.
+fn governing(scan: &Scan<'_>, first: usize, figure: usize) -> (Option<Pole>, bool) {
+    let from = figure.saturating_sub(REACH).max(first);
+    for at in (from..figure).rev() {
+        let token = &scan.tokens[at];
+        if token.kind != Kind::Word {
+            if matches!(token.kind, Kind::Sign(b'(' | b'$')) {
+                continue;
+            }
+            return (None, false);
+        }
+        if token.is(class::DOWN) {
+            return (Some(Pole::Negative), false);
+        }
+        if token.is(class::UP) {
+            return (Some(Pole::Positive), false);
+        }
+        if token.is(class::STRONG_NEG) {
+            return (None, true);
+        }
+        if !token.is(class::FILLER) {
+            return (None, false);
+        }
+    }
+    (None, false)
+}
+
+/// Why the figure's sign or direction contradicts the fact; none when it does not.
+pub(super) fn check(figure: &Figure, fact: &Fact, context: &Context) -> Option<Reason> {
+    if fact.value.is_zero() || figure.measure == Measure::Growth {
+        return None;
+    }
+    let negative = fact.value.is_sign_negative();
+    match (figure.sign, negative) {
+        (Sign::Minus, true) | (Sign::Plus, false) => None,
+        (Sign::Minus, false) | (Sign::Plus, true) => Some(Reason::SignMismatch),
+        (Sign::Brackets, true) => None,
+        (Sign::Bare, true) => bare_over_negative(context, fact),
+        (Sign::Bare | Sign::Brackets, false) => bare_over_positive(context, fact),
+    }
+}
+
+fn bare_over_negative(context: &Context, fact: &Fact) -> Option<Reason> {
+    let told = match (context.governs, context.after) {
+        (Some(pole), _) => pole,
+        (None, Some(pole)) => pole,
+        (None, None) if context.loss => Pole::Negative,
+        (None, None) => match context.before {
+            Some(pole) => pole,
+            None => return Some(Reason::SignMismatch),
+        },
+    };
+    if told == Pole::Negative {
+        return None;
+    }
+    Some(if context.governs.is_some() && is_change(&fact.label) {
+        Reason::DirectionMismatch
+    } else {
+        Reason::SignMismatch
+    })
+}
+
+fn bare_over_positive(context: &Context, fact: &Fact) -> Option<Reason> {
+    let inverse =
+        has(&fact.label, &["decrease", "decline", "reduction", "loss", "deficit", "charge", "write", "impair"]);
+    if inverse {
+        return None;
+    }
+    if context.governs == Some(Pole::Negative) {
+        return Some(Reason::DirectionMismatch);
+    }
+    (context.loss && has(&fact.label, &["income", "profit", "earnings", "gain", "eps"])).then_some(Reason::SignMismatch)
+}
