@@ -7,6 +7,7 @@ pub mod draft;
 pub mod fact;
 pub mod figure;
 pub mod gate;
+pub mod render;
 pub mod snapshot;
 
 pub use draft::{Draft, Mode, Section};

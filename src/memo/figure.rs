@@ -189,7 +189,9 @@ impl<'a> Scan<'a> {
                 // most words mean nothing to the scanner
                 Kind::Word
                     if token.word == lexicon::Word::default()
-                        && !view.get(at + 1).is_some_and(|t| t.kind == Kind::Number || t.glued()) =>
+                        && !view
+                            .get(at + 1)
+                            .is_some_and(|t| t.kind == Kind::Number || t.glued() || t.is(class::SCALE)) =>
                 {
                     at += 1;
                     continue;

@@ -282,7 +282,10 @@ fn letters_after(view: &View<'_>, at: usize, integer: u128) -> Option<usize> {
     if view.is(at + 1, class::ORDINAL_SUFFIX) || matches!(letters, b"am" | b"pm" | b"AM" | b"PM") {
         return Some(at + 2);
     }
-    if view.text(at) == b"0" && letters.first() == Some(&b'x') {
+    if view.text(at) == b"0"
+        && letters.first() == Some(&b'x')
+        && view.chain_end(at) > at + 1 + usize::from(letters.len() == 1)
+    {
         return Some(view.chain_end(at));
     }
     let end = view.chain_end(at);
@@ -295,7 +298,10 @@ fn letters_after(view: &View<'_>, at: usize, integer: u128) -> Option<usize> {
     let whole = (integer, letters);
     if matches!(whole, (3, b"M") | (4 | 8 | 401, b"K") | (401, b"k")) {
         // a name, unless the sentence states it as an amount
-        let stated = view.before_is(at, class::VERB | class::FILLER | class::OVER | class::UNDER) || view.cited(end);
+        let stated = view
+            .before(at)
+            .is_some_and(|t| t.is(class::VERB | class::FILLER | class::OVER | class::UNDER) && !t.is(class::A))
+            || view.cited(end);
         return (!stated && !view.is(end, class::TIMES)).then_some(end);
     }
     let label = letters.len() == 1 && !view.is(at + 1, class::SCALE | class::TIMES) && integer < 1000;
@@ -311,7 +317,7 @@ fn hyphened(view: &View<'_>, at: usize, integer: Option<u128>) -> Option<usize> 
     }
     let text = view.text(at + 2);
     let end = view.chain_end(at + 2);
-    if word.is(class::DURATION) {
+    if word.is(class::DURATION) || view.year(at).is_some() && end == at + 4 && text.len() == 1 {
         return Some(end);
     }
     let small = integer.is_some_and(|n| n < 100);
@@ -375,7 +381,10 @@ fn joined(view: &View<'_>, at: usize) -> Option<usize> {
 fn day_first(view: &View<'_>, at: usize) -> Option<usize> {
     let day = view.integer(at)?;
     let month = view.get(at + 1)?;
-    if !(1..=31).contains(&day) || !month.is(class::MONTH) || month.word.is(class::SCALE) || !view.capital(at + 1) {
+    if !(1..=31).contains(&day)
+        || !month.is(class::MONTH)
+        || !view.capital(at + 1) && matches!(view.text(at + 1), b"may" | b"march" | b"mar" | b"dec" | b"sept")
+    {
         return None;
     }
     Some(if view.year(at + 2).is_some() { at + 3 } else { at + 2 })
@@ -415,9 +424,13 @@ fn year(view: &View<'_>, at: usize) -> Option<usize> {
         ) || t.is(class::YEAR_NEXT | class::MONTH)
     });
     let named = next.is_some_and(|t| t.kind == Kind::Word) && view.capital(end);
+    let singular = next.is_some_and(|t| t.kind == Kind::Word) && view.text(end).last() != Some(&b's');
+    let quarter = matches!(view.text(end), b"q" | b"Q" | b"h" | b"H");
     (strong
         || opened && closed
         || named && opened
+        || quarter
+        || singular && view.before_is(at, class::YEAR_SOFT)
         || view.is(end, class::YEAR_NEXT) && !view.before_is(at, class::VERB))
     .then_some(end)
 }
@@ -489,11 +502,19 @@ pub(crate) fn structural(view: &View<'_>, after: usize) -> bool {
     if joins && (view.is(noun + 1, class::UNIT) || view.integer(noun + 1).is_some_and(|n| n <= STRUCTURAL_COUNT_MAX)) {
         return view.is(noun + 2, class::TIME | class::NOUN);
     }
-    let skip_dot = usize::from(view.sign(noun + 1, b'.'));
-    at_word(noun + 1 + skip_dot)
+    // "three U.S. wholesalers", "three individually immaterial acquisitions"
+    let mut adjective = noun;
+    while at_word(adjective)
+        && adjective < noun + 2
         && !joins
-        && view.is(noun + 1 + skip_dot, class::NOUN | class::TIME)
-        && !view.is(noun, class::VERB | class::FILLER | class::DET)
+        && !view.is(adjective, class::VERB | class::FILLER | class::DET | class::STOP)
+    {
+        adjective += 1 + usize::from(view.sign(adjective + 1, b'.'));
+        if view.is(adjective, class::NOUN | class::TIME) {
+            return true;
+        }
+    }
+    false
 }
 
 /// +1 (415) 555-0134.

@@ -126,7 +126,7 @@ impl Shape {
             (_, 0, 0) if (grouped || indian) && self.last == 3 => Ok(0),
             // the decimal mark comes last and differs from the grouping mark
             (_, 1, 0) if self.last_mark == b'.' && (grouped || self.indian_before_dot(first)) => Ok(self.last),
-            (1, _, 0) if self.last_mark == b',' && grouped && self.last != 3 => Ok(self.last),
+            (1, 1.., 0) if self.last_mark == b',' && grouped && self.last != 3 => Ok(self.last),
             (0, 0, _) if self.others < 100 && grouped && self.last == 3 => Ok(0),
             (0, 1, _) if self.others < 100 && self.last_mark == b'.' && grouped => Ok(self.last),
             (1, 0, _) if self.others < 100 && self.last_mark == b',' && grouped && self.last != 3 => Ok(self.last),

@@ -95,10 +95,7 @@ fn currency_before(view: &View<'_>, at: usize) -> (Option<Mark>, usize) {
         return (None, at);
     }
     // the letters of C$ and of US$ are read with their sign
-    if token.is(class::DOLLAR_PREFIX)
-        && view.get(at + 1).is_some_and(|t| t.sign(b'$') && t.gap <= Gap::Space)
-        && amount_next(view, at + 2)
-    {
+    if dollar_prefix(view, at) && amount_next(view, at + 2) {
         return (Some(dollar(view.text(at))), at + 2);
     }
     match lexicon::currency(token.word) {
@@ -129,9 +126,17 @@ fn amount_next(view: &View<'_>, at: usize) -> bool {
 }
 
 fn prefixed(view: &View<'_>, at: usize) -> Option<Mark> {
-    let before = view.before(at)?;
-    (view.tokens[at].sign(b'$') && view.tokens[at].glued() && before.is(class::DOLLAR_PREFIX))
-        .then(|| dollar(before.text(view.bytes)))
+    let before = at.checked_sub(1).filter(|&i| i >= view.segment.first)?;
+    (view.tokens[at].sign(b'$') && view.tokens[at].glued() && dollar_prefix(view, before))
+        .then(|| dollar(view.text(before)))
+}
+
+/// US$, C$, "hk $"; the article of "a $5 note" is none.
+fn dollar_prefix(view: &View<'_>, at: usize) -> bool {
+    let Some(sign) = view.get(at + 1).filter(|t| t.sign(b'$') && t.gap <= Gap::Space) else { return false };
+    let text = view.text(at);
+    let letter = text.len() == 1 && !text.eq_ignore_ascii_case(b"c");
+    view.is(at, class::DOLLAR_PREFIX) && (!letter || sign.glued() && text[0].is_ascii_uppercase())
 }
 
 fn dollar(prefix: &[u8]) -> Mark {

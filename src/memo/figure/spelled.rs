@@ -46,7 +46,11 @@ pub(crate) fn read(tokens: &[Token], at: usize, last: usize) -> Option<Spelled> 
         if apart {
             break;
         }
-        if i > at && token.sign(b'-') && token.glued() && number_word(tokens, i + 1, last) {
+        if i > at
+            && token.sign(b'-')
+            && token.glued()
+            && (number_word(tokens, i + 1, last) || i + 1 < last && tokens[i + 1].is(class::ORDINAL))
+        {
             i += 1;
             continue;
         }

@@ -7,6 +7,7 @@ use super::numeral::Numeral;
 use super::read::{Raw, mark_of_sign};
 use super::token::{Gap, Kind, Token};
 use super::{Counted, Mark, Measure};
+use crate::memo::fact::Currency;
 
 /// Scale words in a row that are still read as one number.
 const SCALES_MAX: usize = 4;
@@ -151,6 +152,13 @@ fn word_unit(view: &View<'_>, at: usize, word: usize, raw: &mut Raw) -> usize {
         if let Some((mark, end)) = currency_name(view, word) {
             // a second currency that contradicts the first makes the figure unknown
             let agrees = raw.measure == Measure::Bare || raw.measure == Measure::Money(mark);
+            let letter = in_millions(text).and(text.first());
+            if let Some(letter) = letter {
+                let exponent = if *letter == b'M' { 6 } else { 3 };
+                raw.numeral = raw.numeral.map(|n| n.scaled(exponent));
+                raw.scale += exponent;
+                raw.scaled = true;
+            }
             return money(if agrees { mark } else { Mark::Unknown }, end, raw);
         }
     }
@@ -180,11 +188,21 @@ fn currency_name(view: &View<'_>, at: usize) -> Option<(Mark, usize)> {
         let named = lexicon::currency(next.word)?;
         return Some((Mark::Of(code.parse().unwrap_or(named)), noun + 1));
     }
-    let currency = lexicon::currency(token.word)?;
+    let Some(currency) = lexicon::currency(token.word) else {
+        return in_millions(text).map(|currency| (Mark::Of(currency), at + 1));
+    };
     let is_code = text.eq_ignore_ascii_case(currency.code().as_bytes());
     // codes count in capitals; "all", "try" and their like are words
     (!is_code || text.iter().all(u8::is_ascii_uppercase) || matches!(text, b"usd" | b"eur" | b"gbp" | b"btc"))
         .then_some((Mark::Of(currency), at + 1))
+}
+
+/// MUSD, KEUR: a code with the letter of its scale.
+fn in_millions(text: &[u8]) -> Option<Currency> {
+    let (letter, code) = text.split_first()?;
+    let known = text.len() == 4 && text.iter().all(u8::is_ascii_uppercase) && matches!(letter, b'M' | b'K');
+    let currency = lexicon::currency(lexicon::word(code))?;
+    (known && currency.code().as_bytes() == code).then_some(currency)
 }
 
 fn money(mark: Mark, end: usize, raw: &mut Raw) -> usize {

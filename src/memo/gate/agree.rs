@@ -34,7 +34,7 @@ pub(super) fn shown(figure: &Figure, fact: &Fact) -> Result<Vec<Shown>, Reason> 
         },
         Unit::Multiple | Unit::Ratio => match figure.measure {
             Measure::Multiple | Measure::Growth => Ok(vec![plain]),
-            Measure::Bare if figure.counted == Counted::Unsaid && !figure.per_share => Ok(vec![plain]),
+            Measure::Bare if figure.counted != Counted::Units && !figure.per_share => Ok(vec![plain]),
             Measure::Percent | Measure::Fraction if fact.unit == Unit::Ratio => {
                 scaled(figure, -2).map(|s| vec![s]).ok_or(Reason::UnitMismatch)
             }
@@ -139,9 +139,13 @@ fn priced(label: &str) -> bool {
     has(label, &["price", "per share", "per unit", "nav", "dividend", "eps", "close", "value per"])
 }
 
-/// Whether a label names a difference of percentages.
-pub(super) fn is_difference(label: &str) -> bool {
-    is_change(label) || has(label, &["spread", "difference", "gap", "margin over", "basis"])
+/// Whether the head of a label names a difference of percentages: "2s10s spread", "operating margin change".
+fn is_difference(label: &str) -> bool {
+    let head = label.split(['(', '[', ',']).next().unwrap_or_default().trim_end().to_ascii_lowercase();
+    let ends = |words: &[&str]| words.iter().any(|word| head.ends_with(word));
+    ends(&["spread", "difference", "differential", "gap"])
+        || ends(&["change", "expansion", "contraction"])
+            && has(&head, &["margin", "rate", "yield", "ratio", "percent", "share of"])
 }
 
 /// Whether a label names a change.

@@ -36,8 +36,15 @@ pub(super) fn read(scan: &Scan<'_>, found: &Found) -> Vec<Context> {
     let mut last: Option<Pole> = None;
     let mut at = found.segment.first;
     for (i, figure) in found.figures.iter().enumerate() {
+        // after a word of rising or falling its object says nothing: "a decrease in operating income of"
+        let mut held = false;
         while at < figure.tokens.0 {
-            last = pole(scan, at).or(last);
+            let token = &scan.tokens[at];
+            let direction = token.is(class::UP | class::DOWN);
+            if direction || !held {
+                last = pole(scan, at).or(last);
+            }
+            held = direction || held && !token.sign(b',') && !token.is(class::STOP);
             at += 1;
         }
         let end = found.figures.get(i + 1).map_or(found.segment.last, |next| next.tokens.0);
@@ -75,12 +82,13 @@ fn after(scan: &Scan<'_>, from: usize, to: usize) -> Option<Pole> {
                 if words > REACH {
                     return None;
                 }
+                let of = words == 1 && token.text(&scan.clean.bytes) == b"of";
+                if token.is(class::FILLER | class::VERB | class::YEAR_PREV | class::STOP) && !of {
+                    return None;
+                }
                 // a noun phrase goes on; a preposition or a verb begins another
                 if let Some(pole) = pole(scan, at) {
                     return Some(pole);
-                }
-                if token.is(class::FILLER | class::VERB | class::YEAR_PREV) && words > 1 {
-                    return None;
                 }
             }
             Kind::Number | Kind::Sign(_) => return None,
