@@ -6,6 +6,7 @@
 
 mod agree;
 mod bind;
+mod label;
 mod polarity;
 mod precision;
 

@@ -398,6 +398,14 @@ fn year(view: &View<'_>, at: usize) -> Option<usize> {
     }
     view.year(at)?;
     let next = view.get(end);
+    let part =
+        |i: usize, most: u128| view.text(i).len() == 2 && view.integer(i).is_some_and(|n| (1..=most).contains(&n));
+    if part(end, 12) && part(end + 1, 31) && !view.cited(end + 2) && !view.amount_follows(end + 2) {
+        return Some(end + 2);
+    }
+    if view.glued_sign(end, b'/') && view.is(end + 1, class::MONTH) {
+        return Some(end + 2 + 2 * usize::from(view.glued_sign(end + 2, b'/') && part(end + 3, 31)));
+    }
     if view.amount_follows(end) || next.is_some_and(|t| t.word.currency != 0 || t.is(class::TIMES)) {
         return None;
     }
@@ -470,7 +478,13 @@ fn address(view: &View<'_>, at: usize) -> Option<usize> {
 
 fn structural_number(view: &View<'_>, at: usize) -> Option<usize> {
     let n = view.integer(at)?;
-    (n <= STRUCTURAL_COUNT_MAX && structural(view, at + 1)).then_some(at + 1)
+    // "the next 3 books", "the top 5 holders": a rank, not an amount
+    let rank = view
+        .before(at)
+        .is_some_and(|t| matches!(t.text(view.bytes), b"next" | b"last" | b"past" | b"previous" | b"top"));
+    let ranked =
+        rank && !view.amount_follows(at + 1) && view.get(at + 1).is_some_and(|t| t.kind == Kind::Word && !t.glued());
+    (n <= STRUCTURAL_COUNT_MAX && (ranked || structural(view, at + 1))).then_some(at + 1)
 }
 
 /// Whether a noun of structure follows: "segments", "U.S. wholesalers", "and six months".

@@ -1,6 +1,6 @@
 //! Which citation each figure of a segment is bound to, and the verdict on each (decisions 4 and 5).
 
-use super::{Expected, Index, Reason, Report, Violation, agree, polarity, precision, segment_text};
+use super::{Expected, Index, Reason, Report, Violation, agree, label, polarity, precision, segment_text};
 use crate::limits;
 use crate::memo::fact::Fact;
 use crate::memo::figure::{Figure, Found, Scan, token};
@@ -12,6 +12,13 @@ struct Group<'a> {
     ids: Vec<&'a str>,
 }
 
+/// A segment with what it names.
+struct Words<'a> {
+    scan: &'a Scan<'a>,
+    found: &'a Found,
+    named: label::Named,
+}
+
 /// Judges every figure of a segment.
 pub(super) fn figures(scan: &Scan<'_>, found: &Found, index: &Index<'_>, field: Option<&str>, report: &mut Report) {
     if found.figures.is_empty() {
@@ -19,6 +26,11 @@ pub(super) fn figures(scan: &Scan<'_>, found: &Found, index: &Index<'_>, field: 
     }
     let groups = groups(scan, found);
     let polarity = polarity::read(scan, found);
+    let mut named = label::read(scan, found);
+    for fact in groups.iter().flat_map(|group| &group.ids).filter_map(|id| index.get(id)) {
+        named.settle(fact);
+    }
+    let segment = Words { scan, found, named };
     let mut next = 0;
     let mut first = 0;
     while first < found.figures.len() {
@@ -36,7 +48,7 @@ pub(super) fn figures(scan: &Scan<'_>, found: &Found, index: &Index<'_>, field: 
             let ids = if in_order { &ids[i..=i] } else { ids };
             let ids = &ids[..ids.len().min(limits::FACTS_MAX)];
             report.figures_checked += 1;
-            let verdict = verdict(scan, figure, ids, index, &polarity[first + i]);
+            let verdict = verdict(&segment, figure, ids, index, &polarity[first + i]);
             match verdict {
                 None => report.figures_covered += 1,
                 Some(reason) => report.violations.push(violation(scan, found, figure, reason, ids, index, field)),
@@ -62,7 +74,7 @@ fn groups<'a>(scan: &'a Scan<'_>, found: &Found) -> Vec<Group<'a>> {
 
 /// Why the figure states none of the facts; none when it states one.
 fn verdict(
-    scan: &Scan<'_>,
+    words: &Words<'_>,
     figure: &Figure,
     ids: &[&str],
     index: &Index<'_>,
@@ -75,7 +87,7 @@ fn verdict(
     let mut known = false;
     for fact in ids.iter().filter_map(|id| index.get(id)) {
         known = true;
-        match compare(scan, figure, fact, polarity) {
+        match compare(words, figure, fact, polarity) {
             None => return None,
             // of several facts the one that comes furthest through the checks tells the reason
             Some(reason) => worst = worst.max(Some(reason)),
@@ -85,7 +97,7 @@ fn verdict(
 }
 
 /// The first check that fails, in the order of the specification.
-fn compare(_scan: &Scan<'_>, figure: &Figure, fact: &Fact, polarity: &polarity::Context) -> Option<Reason> {
+fn compare(words: &Words<'_>, figure: &Figure, fact: &Fact, polarity: &polarity::Context) -> Option<Reason> {
     let shown = match agree::shown(figure, fact) {
         Ok(shown) => shown,
         Err(reason) => return Some(reason),
@@ -93,8 +105,10 @@ fn compare(_scan: &Scan<'_>, figure: &Figure, fact: &Fact, polarity: &polarity::
     if let Some(reason) = polarity::check(figure, fact, polarity) {
         return Some(reason);
     }
-    (!shown.iter().any(|shown| precision::holds(shown, fact.value.abs(), figure.hedge)))
-        .then_some(Reason::ValueMismatch)
+    if !shown.iter().any(|shown| precision::holds(shown, fact.value.abs(), figure.hedge)) {
+        return Some(Reason::ValueMismatch);
+    }
+    label::check(words.scan, words.found, figure, fact, &words.named)
 }
 
 fn violation(
