@@ -3,6 +3,7 @@
 //! Pure: no I/O, no clock, no model. The only way to an accepted memo is through the gate.
 
 pub mod case;
+pub mod derived;
 pub mod draft;
 pub mod fact;
 pub mod figure;

@@ -12,15 +12,16 @@ pub(crate) mod segment;
 mod spelled;
 mod suffix;
 pub(crate) mod token;
+mod view;
 
 use rust_decimal::Decimal;
 
 use self::clean::Clean;
-use self::inert::View;
 use self::lexicon::class;
 use self::numeral::Numeral;
 use self::segment::Segment;
 use self::token::{Kind, Token};
+use self::view::View;
 use super::fact::Currency;
 
 /// Which currency a figure shows.

@@ -6,12 +6,15 @@
 
 mod agree;
 mod bind;
+mod conflict;
 mod label;
 mod polarity;
 mod precision;
 
 use std::collections::HashMap;
 use std::fmt;
+
+pub use conflict::{Conflict, conflicts};
 
 use rust_decimal::Decimal;
 use serde::{Serialize, Serializer};
@@ -148,7 +151,7 @@ pub struct Accepted {
 /// A draft that was refused, with the snapshot for another try.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rejected {
-    snapshot: Snapshot,
+    snapshot: Box<Snapshot>,
     report: Report,
 }
 
@@ -182,7 +185,7 @@ impl Rejected {
 
     /// Gives the facts back.
     pub fn into_snapshot(self) -> Snapshot {
-        self.snapshot
+        *self.snapshot
     }
 
     /// What a synthesizer is told: one line a violation, at most [`limits::VIOLATIONS_LISTED_MAX`] lines, then how many more.
@@ -210,12 +213,22 @@ impl Violation {
     }
 }
 
-/// Facts by id.
-pub(crate) type Index<'a> = HashMap<&'a str, &'a Fact>;
+/// Facts by id, each with whether a primary fact contradicts it.
+pub(crate) type Index<'a> = HashMap<&'a str, (&'a Fact, bool)>;
+
+fn index(facts: &[Fact]) -> Index<'_> {
+    let mut index: Index<'_> = facts.iter().map(|fact| (fact.id.as_str(), (fact, false))).collect();
+    for conflict in conflicts(facts) {
+        if let Some((_, conflicting)) = index.get_mut(conflict.peer.as_str()) {
+            *conflicting = true;
+        }
+    }
+    index
+}
 
 /// Checks one text against the facts. A text over [`limits::DRAFT_BYTES_MAX`] is refused unread.
 pub fn check(facts: &[Fact], text: &str) -> Report {
-    let index: Index<'_> = facts.iter().map(|fact| (fact.id.as_str(), fact)).collect();
+    let index = index(facts);
     let mut report = Report::default();
     if text.len() > limits::DRAFT_BYTES_MAX {
         report.violations.push(oversized());
@@ -236,13 +249,17 @@ pub fn judge(snapshot: Snapshot, draft: Draft) -> Result<Accepted, Rejected> {
     } else if draft.fields().all(|(_, text)| text.trim().is_empty()) {
         report.violations.push(empty());
     } else {
-        let index: Index<'_> = snapshot.facts().iter().map(|fact| (fact.id.as_str(), fact)).collect();
+        let index = index(snapshot.facts());
         for (field, text) in draft.fields() {
             read(&index, text, Some(&field), &mut report);
         }
     }
     report.passed = report.violations.is_empty();
-    if report.passed { Ok(Accepted { snapshot, draft, report }) } else { Err(Rejected { snapshot, report }) }
+    if report.passed {
+        Ok(Accepted { snapshot, draft, report })
+    } else {
+        Err(Rejected { snapshot: Box::new(snapshot), report })
+    }
 }
 
 fn read(index: &Index<'_>, text: &str, field: Option<&str>, report: &mut Report) {
@@ -314,3 +331,6 @@ fn whole(reason: Reason) -> Violation {
         expected: Vec::new(),
     }
 }
+
+#[cfg(test)]
+mod tests;

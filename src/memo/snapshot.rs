@@ -1,10 +1,11 @@
 //! The facts that one memo may state, as they were gathered.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 
+use super::derived;
 use super::fact::Fact;
 use crate::limits;
 
@@ -55,13 +56,16 @@ pub enum Invalid {
         /// The id that is missing.
         missing: String,
     },
+    /// A derived fact is not what its formula gives.
+    #[error("fact {0} is not what its formula gives")]
+    Arithmetic(String),
     /// More facts than [`limits::FACTS_MAX`].
     #[error("{0} facts are more than a snapshot may hold")]
     TooMany(usize),
 }
 
 impl Snapshot {
-    /// Checks ids and inputs of derived facts. `limits` are sentences for the buyer: what is missing, recorded or stale.
+    /// Checks ids, inputs and arithmetic of derived facts. `limits` are sentences for the buyer: what is missing, recorded or stale.
     pub fn new(
         subject: Subject,
         as_of: OffsetDateTime,
@@ -72,15 +76,18 @@ impl Snapshot {
         if facts.len() > limits::FACTS_MAX {
             return Err(Invalid::TooMany(facts.len()));
         }
-        let mut ids = HashSet::new();
+        let mut ids = HashMap::new();
         for fact in &facts {
-            if !ids.insert(fact.id.as_str()) {
+            if ids.insert(fact.id.as_str(), fact).is_some() {
                 return Err(Invalid::DuplicateId(fact.id.clone()));
             }
         }
         for fact in &facts {
-            if let Some(missing) = fact.derived_from.iter().find(|id| !ids.contains(id.as_str())) {
+            if let Some(missing) = fact.derived_from.iter().find(|id| !ids.contains_key(id.as_str())) {
                 return Err(Invalid::MissingInput { fact: fact.id.clone(), missing: missing.clone() });
+            }
+            if !derived::holds(fact, |id| ids.get(id).copied()) {
+                return Err(Invalid::Arithmetic(fact.id.clone()));
             }
         }
         Ok(Self { subject, as_of, facts, coverage, limits })

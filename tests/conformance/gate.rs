@@ -148,8 +148,10 @@ fn real_prose_is_judged_within_the_bar() {
     ] {
         at_most(&format!("FAR {class}"), 0.5);
     }
-    at_most("FAR sign_word", 20.0);
-    at_most("FRR true", 1.5);
+    at_most("FAR sign_word", 12.0);
+    at_most("FAR year_swap", 50.0);
+    at_most("FRR neg_fact:convention", 30.0);
+    at_most("FRR true", 1.0);
 }
 
 /// Whether a figure of the text has the value that the suite expects.
@@ -197,8 +199,8 @@ fn amounts_of_another_suite_are_found() {
     for (class, rate) in &recall {
         eprintln!("{class:28} {:3} of {:3} {:5.1} %", rate.hits, rate.of, rate.percent());
     }
-    assert!(recall["money"].percent() >= 80.0, "money");
-    assert!(recall["percent"].percent() >= 85.0, "percent");
+    assert!(recall["money"].percent() >= 88.0, "money");
+    assert!(recall["percent"].percent() >= 99.0, "percent");
     assert!(recall["ordinal_not_a_figure"].hits + recall["date_not_a_figure"].hits <= 2, "ordinals and dates");
     let percents = extract("100 percent and 5 per cent");
     assert!(percents.iter().all(|f| f.measure == Measure::Percent));

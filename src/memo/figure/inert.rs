@@ -3,104 +3,15 @@
 //! Decision 2 of the gate's specification: a digit is a figure unless one of these rules proves otherwise. Every rule is a
 //! function of its own, looks a bounded number of tokens around, and answers with the token after what it recognised.
 
+mod dates;
+
 use super::lexicon::class;
-use super::numeral::{self, Reading};
-use super::segment::{Segment, list_number};
+use super::segment::list_number;
 use super::token::{Gap, Kind, Token};
+use super::view::View;
 
 /// Most that a structural count may be: "twelve regions".
 const STRUCTURAL_COUNT_MAX: u128 = 12;
-
-/// The segment under the scanner's eye.
-#[derive(Clone, Copy)]
-pub(crate) struct View<'a> {
-    pub(crate) bytes: &'a [u8],
-    pub(crate) tokens: &'a [Token],
-    pub(crate) segment: Segment,
-}
-
-impl<'a> View<'a> {
-    /// The token at a position of this segment.
-    pub(crate) fn get(&self, at: usize) -> Option<&'a Token> {
-        if at < self.segment.last { self.tokens.get(at) } else { None }
-    }
-
-    /// The token before a position, in this segment.
-    pub(crate) fn before(&self, at: usize) -> Option<&'a Token> {
-        if at > self.segment.first { self.tokens.get(at - 1) } else { None }
-    }
-
-    /// The clean bytes of a token.
-    pub(crate) fn text(&self, at: usize) -> &'a [u8] {
-        self.get(at).map_or(&[], |t| t.text(self.bytes))
-    }
-
-    pub(crate) fn is(&self, at: usize, classes: u64) -> bool {
-        self.get(at).is_some_and(|t| t.is(classes))
-    }
-
-    pub(crate) fn before_is(&self, at: usize, classes: u64) -> bool {
-        self.before(at).is_some_and(|t| t.is(classes))
-    }
-
-    pub(crate) fn sign(&self, at: usize, byte: u8) -> bool {
-        self.get(at).is_some_and(|t| t.sign(byte))
-    }
-
-    fn glued(&self, at: usize, kind: Kind) -> bool {
-        self.get(at).is_some_and(|t| t.glued() && t.kind == kind)
-    }
-
-    fn glued_sign(&self, at: usize, byte: u8) -> bool {
-        self.glued(at, Kind::Sign(byte))
-    }
-
-    pub(crate) fn cited(&self, at: usize) -> bool {
-        self.get(at).is_some_and(|t| t.kind == Kind::Citation)
-    }
-
-    /// The value of a plain run of digits.
-    pub(crate) fn integer(&self, at: usize) -> Option<u128> {
-        let token = self.get(at)?;
-        let text = token.text(self.bytes);
-        if token.kind != Kind::Number || text.len() > 20 || !text.iter().all(u8::is_ascii_digit) {
-            return None;
-        }
-        Some(text.iter().fold(0, |n, b| n * 10 + u128::from(b - b'0')))
-    }
-
-    /// A run of four digits that can be a year.
-    pub(crate) fn year(&self, at: usize) -> Option<u16> {
-        let year = self.integer(at)?;
-        ((1900..2100).contains(&year) && self.text(at).len() == 4).then_some(year as u16)
-    }
-
-    fn capital(&self, at: usize) -> bool {
-        self.text(at).first().is_some_and(u8::is_ascii_uppercase)
-    }
-
-    /// Whether what follows says that the number before is an amount after all.
-    fn amount_follows(&self, at: usize) -> bool {
-        match self.get(at) {
-            Some(t) => {
-                t.sign(b'%')
-                    || t.sign(b'$')
-                    || t.is(class::SCALE | class::PERCENT | class::BPS | class::POINTS | class::BASIS)
-                        && t.end - t.start > 1
-            }
-            None => false,
-        }
-    }
-
-    /// The token after a chain of touching letters and digits.
-    fn chain_end(&self, mut at: usize) -> usize {
-        at += 1;
-        while self.get(at).is_some_and(|t| t.glued() && matches!(t.kind, Kind::Word | Kind::Number)) {
-            at += 1;
-        }
-        at
-    }
-}
 
 /// The token after a non-figure that begins at `at`, when one does.
 pub(crate) fn skip(view: &View<'_>, at: usize) -> Option<usize> {
@@ -122,7 +33,7 @@ fn word(view: &View<'_>, at: usize) -> Option<usize> {
             return letters_first(view, at);
         }
         if token.is(class::MONTH) {
-            return month_first(view, at);
+            return dates::month_first(view, at);
         }
         if token.is(class::REF) {
             return reference(view, at);
@@ -151,7 +62,7 @@ fn word(view: &View<'_>, at: usize) -> Option<usize> {
 fn letters_first(view: &View<'_>, at: usize) -> Option<usize> {
     let letters = view.text(at);
     if view.get(at)?.word.currency != 0 || view.get(at)?.is(class::MONTH) {
-        return view.get(at)?.is(class::MONTH).then(|| month_first(view, at)).flatten();
+        return view.get(at)?.is(class::MONTH).then(|| dates::month_first(view, at)).flatten();
     }
     let mut end = view.chain_end(at);
     let label = letters.len() <= 3
@@ -164,34 +75,6 @@ fn letters_first(view: &View<'_>, at: usize) -> Option<usize> {
         end = view.chain_end(end + 1);
     }
     (label && !grouped && !view.amount_follows(end)).then_some(end)
-}
-
-/// May 2024; March 3, 2025.
-fn month_first(view: &View<'_>, at: usize) -> Option<usize> {
-    let lower = view.text(at).first().is_some_and(u8::is_ascii_lowercase);
-    if lower && matches!(view.text(at), b"may" | b"march" | b"mar") {
-        return None;
-    }
-    let mut end = at + 1;
-    if view.year(end).is_some() {
-        return (!view.amount_follows(end + 1)).then_some(end + 1);
-    }
-    // "April 1, 2022" may be one run of digits and marks
-    let first = view.text(end);
-    let day = first.split(|b| *b == b',').next().unwrap_or_default();
-    if day.is_empty() || day.len() > 2 || !day.iter().all(u8::is_ascii_digit) || view.amount_follows(end + 1) {
-        return None;
-    }
-    end += 1;
-    if view.glued(end, Kind::Word) && view.is(end, class::ORDINAL_SUFFIX) {
-        end += 1;
-    }
-    if view.sign(end, b',') && view.year(end + 1).is_some() {
-        end += 2;
-    } else if view.year(end).is_some() {
-        end += 1;
-    }
-    Some(end)
 }
 
 /// Note 14, Rule 10b5-1(c), Exhibit 99.1, block 18,204,551.
@@ -233,15 +116,14 @@ fn number(view: &View<'_>, at: usize) -> Option<usize> {
     if money_before(view, at) {
         return None;
     }
-    if at == view.segment.first || view.before(at).is_some_and(|t| t.sign(b'#') || t.sign(b'>')) {
-        if let Some(end) = list_number(view.tokens, at) {
-            return Some(end);
-        }
+    let opens = at == view.segment.first || view.before(at).is_some_and(|t| t.sign(b'#') || t.sign(b'>'));
+    if let Some(end) = list_number(view.tokens, at).filter(|_| opens) {
+        return Some(end);
     }
     digits_first(view, at)
-        .or_else(|| joined(view, at))
-        .or_else(|| day_first(view, at))
-        .or_else(|| year(view, at))
+        .or_else(|| dates::joined(view, at))
+        .or_else(|| dates::day_first(view, at))
+        .or_else(|| dates::year(view, at))
         .or_else(|| enumeration(view, at))
         .or_else(|| address(view, at))
         .or_else(|| structural_number(view, at))
@@ -333,119 +215,6 @@ fn hyphened(view: &View<'_>, at: usize, integer: Option<u128>) -> Option<usize> 
     }
     let name = view.capital(at + 2) && text.len() > 3 && !word.is(class::SCALE) && word.word.currency == 0;
     (small && name && !view.cited(end)).then_some(end)
-}
-
-/// Dates, spans of years, accession and phone numbers: integers joined by dashes, slashes or colons.
-fn joined(view: &View<'_>, at: usize) -> Option<usize> {
-    let mut parts = 1;
-    let mut end = at + 1;
-    let mut colons = 0;
-    view.integer(at)?;
-    while view.get(end).is_some_and(|t| t.glued() && matches!(t.kind, Kind::Sign(b'-' | b'/' | b':' | 0x8c)))
-        && view.glued(end + 1, Kind::Number)
-        && view.integer(end + 1).is_some()
-        && parts < 6
-    {
-        colons += usize::from(view.sign(end, b':'));
-        parts += 1;
-        end += 2;
-    }
-    let chain = view.chain_end(end - 1);
-    let safe = !view.amount_follows(chain) && !view.cited(chain);
-    let years = view.year(at).is_some() && (view.year(at + 2).is_some() || view.text(at + 2).len() <= 2);
-    match parts {
-        1 => None,
-        2 if colons == 1 => {
-            let clock = view.text(at).len() <= 2 && view.text(at + 2).len() == 2;
-            let said = view.before_is(at, class::YEAR_PREV)
-                || view.glued(end, Kind::Word)
-                || matches!(view.text(end), b"am" | b"pm" | b"a.m" | b"p.m" | b"ET" | b"UTC");
-            (clock && said && safe).then_some(chain)
-        }
-        2 if years && safe => Some(chain),
-        2 if view.text(at) == b"24" && view.text(at + 2) == b"7" => Some(end),
-        2 => None,
-        _ if safe => {
-            // a timestamp goes on: 2025-02-14T21:04:59Z
-            let mut at = chain;
-            while view.get(at).is_some_and(|t| t.glued() && t.sign(b':')) && view.glued(at + 1, Kind::Number) {
-                at = view.chain_end(at + 1);
-            }
-            Some(at)
-        }
-        _ => None,
-    }
-}
-
-/// 3 May 2024, 14th of March.
-fn day_first(view: &View<'_>, at: usize) -> Option<usize> {
-    let day = view.integer(at)?;
-    let month = view.get(at + 1)?;
-    if !(1..=31).contains(&day)
-        || !month.is(class::MONTH)
-        || !view.capital(at + 1) && matches!(view.text(at + 1), b"may" | b"march" | b"mar" | b"dec" | b"sept")
-    {
-        return None;
-    }
-    Some(if view.year(at + 2).is_some() { at + 3 } else { at + 2 })
-}
-
-/// A year in the position of a date, and a day written as eight digits.
-fn year(view: &View<'_>, at: usize) -> Option<usize> {
-    let end = at + 1;
-    if view.text(at).len() == 8 && compact_date(view.integer(at)?) {
-        return (view.before_is(at, class::YEAR_PREV) && !view.amount_follows(end) && !view.cited(end)).then_some(end);
-    }
-    view.year(at)?;
-    let next = view.get(end);
-    let part =
-        |i: usize, most: u128| view.text(i).len() == 2 && view.integer(i).is_some_and(|n| (1..=most).contains(&n));
-    if part(end, 12) && part(end + 1, 31) && !view.cited(end + 2) && !view.amount_follows(end + 2) {
-        return Some(end + 2);
-    }
-    if view.glued_sign(end, b'/') && view.is(end + 1, class::MONTH) {
-        return Some(end + 2 + 2 * usize::from(view.glued_sign(end + 2, b'/') && part(end + 3, 31)));
-    }
-    if view.amount_follows(end) || next.is_some_and(|t| t.word.currency != 0 || t.is(class::TIMES)) {
-        return None;
-    }
-    let strong = view.before_is(at, class::YEAR_STRONG | class::MONTH) || view.before(at).is_some_and(|t| t.sign(b','));
-    if view.cited(end) {
-        return strong.then_some(end);
-    }
-    let before = view.before(at);
-    let opened = before.is_none_or(|t| {
-        matches!(
-            t.kind,
-            Kind::Sign(
-                b',' | b'(' | b'/' | b'-' | b'|' | b'=' | b'"' | b';' | b':' | 0x8c | 0x8d | b'#' | 0x93 | b'\''
-            ) | Kind::Citation
-                | Kind::Number
-        ) || t.is(class::YEAR_PREV)
-    });
-    let closed = next.is_none_or(|t| {
-        matches!(
-            t.kind,
-            Kind::Sign(
-                b'.' | b',' | b';' | b':' | b')' | b'-' | b'/' | b'\'' | b'|' | b'?' | b'!' | b'"' | 0x8c | 0x8d
-            ) | Kind::Number
-        ) || t.is(class::YEAR_NEXT | class::MONTH)
-    });
-    let named = next.is_some_and(|t| t.kind == Kind::Word) && view.capital(end);
-    let singular = next.is_some_and(|t| t.kind == Kind::Word) && view.text(end).last() != Some(&b's');
-    let quarter = matches!(view.text(end), b"q" | b"Q" | b"h" | b"H");
-    (strong
-        || opened && closed
-        || named && opened
-        || quarter
-        || singular && view.before_is(at, class::YEAR_SOFT)
-        || view.is(end, class::YEAR_NEXT) && !view.before_is(at, class::VERB))
-    .then_some(end)
-}
-
-fn compact_date(n: u128) -> bool {
-    let (year, month, day) = (n / 10_000, n / 100 % 100, n % 100);
-    (1900..2100).contains(&year) && (1..=12).contains(&month) && (1..=31).contains(&day)
 }
 
 /// "(1)" before the text that it numbers.
@@ -553,14 +322,9 @@ fn phone(view: &View<'_>, at: usize) -> Option<usize> {
     (numbers >= 3 && (9..=15).contains(&digits) && view.glued(at + 1, Kind::Number)).then_some(i)
 }
 
-/// [1], [^1].
+/// A footnote mark in square brackets, with or without a caret.
 fn footnote(view: &View<'_>, at: usize) -> Option<usize> {
     let caret = usize::from(view.sign(at + 1, b'^'));
     let number = at + 1 + caret;
     (view.integer(number).is_some_and(|n| n < 1000) && view.glued_sign(number + 1, b']')).then_some(number + 2)
-}
-
-/// The number that digits spell, for rules outside this file.
-pub(crate) fn reading(view: &View<'_>, at: usize) -> Reading {
-    numeral::read(view.text(at))
 }

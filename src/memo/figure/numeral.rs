@@ -129,7 +129,7 @@ impl Shape {
             (1, 1.., 0) if self.last_mark == b',' && grouped && self.last != 3 => Ok(self.last),
             (0, 0, _) if self.others < 100 && grouped && self.last == 3 => Ok(0),
             (0, 1, _) if self.others < 100 && self.last_mark == b'.' && grouped => Ok(self.last),
-            (1, 0, _) if self.others < 100 && self.last_mark == b',' && grouped && self.last != 3 => Ok(self.last),
+            (1, 0, 1..) if self.others < 100 && self.last_mark == b',' && grouped && self.last != 3 => Ok(self.last),
             _ => Err(Reading::Unreadable),
         }
     }

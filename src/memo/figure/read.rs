@@ -1,12 +1,13 @@
 //! The grammar of one figure: currency, number, scale, unit, sign and hedge.
 
 use super::clean::code;
-use super::inert::{self, View, structural};
+use super::inert::structural;
 use super::lexicon::{self, class};
 use super::numeral::{Numeral, Reading};
 use super::spelled::{self, Spelled};
 use super::suffix;
 use super::token::{Gap, Kind, Token};
+use super::view::View;
 use super::{Counted, Figure, Hedge, Mark, Measure, Sign};
 use crate::memo::fact::Currency;
 
@@ -175,7 +176,7 @@ pub(super) fn mark_of_sign(sign: u8) -> Option<Mark> {
 /// A number in digits; leaves it unreadable when it fits no grammar.
 fn digits(view: &View<'_>, at: usize, raw: &mut Raw) -> usize {
     let mut end = at + 1;
-    match inert::reading(view, at) {
+    match view.reading(at) {
         Reading::Number(numeral, grouped) => {
             raw.numeral = Some(numeral);
             raw.grouped = grouped;

@@ -41,21 +41,21 @@ fn begins(bytes: &[u8], tokens: &[Token], at: usize) -> bool {
     match token.gap {
         Gap::None => false,
         Gap::Paragraph => true,
-        Gap::Line if starts_block(bytes, tokens, at) => true,
+        Gap::Line if starts_block(tokens, at) => true,
         // a citation after the full stop belongs to the sentence before it
         Gap::Space | Gap::Line => token.kind != Kind::Citation && ends_sentence(bytes, tokens, at),
     }
 }
 
 /// Whether the line that begins here is an item, a row or a heading of its own.
-fn starts_block(bytes: &[u8], tokens: &[Token], at: usize) -> bool {
+fn starts_block(tokens: &[Token], at: usize) -> bool {
     let next_apart = tokens.get(at + 1).is_some_and(|next| !next.glued());
     match tokens[at].kind {
         Kind::Sign(b'|' | b'#' | b'>' | code::BULLET) => true,
         Kind::Sign(b'-' | b'+' | code::EN_DASH) => next_apart,
         Kind::Sign(b'[') => tokens.get(at + 1).is_some_and(|next| next.sign(b'^')),
         Kind::Number => list_number(tokens, at).is_some(),
-        _ => at.checked_sub(1).is_some_and(|before| line_is_heading(bytes, tokens, before)),
+        _ => at.checked_sub(1).is_some_and(|before| tokens[before].sign(b'|')),
     }
 }
 
@@ -67,11 +67,6 @@ pub(crate) fn list_number(tokens: &[Token], at: usize) -> Option<usize> {
     let short = token.end - token.start <= 3;
     (token.gap >= Gap::Line && short && mark.glued() && (mark.sign(b'.') || mark.sign(b')')) && next.gap == Gap::Space)
         .then_some(at + 2)
-}
-
-/// Whether the line that ends at `before` was a row, so that what follows is none of it.
-fn line_is_heading(_bytes: &[u8], tokens: &[Token], before: usize) -> bool {
-    tokens[before].sign(b'|')
 }
 
 /// Whether the tokens before `at` end a sentence.
@@ -94,8 +89,8 @@ fn ends_sentence(bytes: &[u8], tokens: &[Token], at: usize) -> bool {
             let single = text.len() == 1 && text[0].is_ascii_alphabetic() || text.contains(&b'.');
             let abbreviation = word.kind == Kind::Word && (single || word.is(class::ABBREV));
             let next_lower = tokens[at].text(bytes).first().is_some_and(u8::is_ascii_lowercase);
-            !(abbreviation && tokens[at].gap != Gap::Paragraph)
-                && !(next_lower && word.kind == Kind::Word && text.len() <= 4)
+            let goes_on = next_lower && word.kind == Kind::Word && text.len() <= 4;
+            !abbreviation && !goes_on
         }
         _ => false,
     }

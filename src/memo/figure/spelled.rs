@@ -101,24 +101,14 @@ fn number_word(tokens: &[Token], at: usize, last: usize) -> bool {
 impl Sum {
     fn small(&mut self, token: &Token) {
         let value = u128::from(token.word.value);
-        let size = if token.is(class::TENS) {
-            100
-        } else if value >= 10 {
-            100
-        } else {
-            10
-        };
-        if self.started && (self.room < size || self.group_ended() && self.total == 0) {
+        let size = if value >= 10 { 100 } else { 10 };
+        if self.started && self.room < size {
             self.bad = true;
         }
         self.group = self.group.saturating_add(value);
         self.room = if token.is(class::TENS) { 10 } else { 1 };
         self.least = 0;
         self.started = true;
-    }
-
-    fn group_ended(&self) -> bool {
-        false
     }
 
     fn scale(&mut self, exponent: u8) {

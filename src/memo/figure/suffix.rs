@@ -1,11 +1,11 @@
 //! What may follow the digits of a figure: powers, scale words, units, currency names, "per share"; and ratios and fractions.
 
 use super::clean::code;
-use super::inert::View;
 use super::lexicon::{self, class};
 use super::numeral::Numeral;
 use super::read::{Raw, mark_of_sign};
 use super::token::{Gap, Kind, Token};
+use super::view::View;
 use super::{Counted, Mark, Measure};
 use crate::memo::fact::Currency;
 
@@ -148,21 +148,17 @@ fn word_unit(view: &View<'_>, at: usize, word: usize, raw: &mut Raw) -> usize {
         raw.measure = Measure::Multiple;
         return word + 1;
     }
-    if raw.measure == Measure::Bare || matches!(raw.measure, Measure::Money(_)) {
-        if let Some((mark, end)) = currency_name(view, word) {
-            // a second currency that contradicts the first makes the figure unknown
-            let agrees = raw.measure == Measure::Bare || raw.measure == Measure::Money(mark);
-            let letter = in_millions(text).and(text.first());
-            if let Some(letter) = letter {
-                let exponent = if *letter == b'M' { 6 } else { 3 };
-                raw.numeral = raw.numeral.map(|n| n.scaled(exponent));
-                raw.scale += exponent;
-                raw.scaled = true;
-            }
-            return money(if agrees { mark } else { Mark::Unknown }, end, raw);
-        }
+    let open = raw.measure == Measure::Bare || matches!(raw.measure, Measure::Money(_));
+    let Some((mark, end)) = currency_name(view, word).filter(|_| open) else { return at };
+    // a second currency that contradicts the first makes the figure unknown
+    let agrees = raw.measure == Measure::Bare || raw.measure == Measure::Money(mark);
+    if let Some(letter) = in_millions(text).and(text.first()) {
+        let exponent = if *letter == b'M' { 6 } else { 3 };
+        raw.numeral = raw.numeral.map(|n| n.scaled(exponent));
+        raw.scale += exponent;
+        raw.scaled = true;
     }
-    at
+    money(if agrees { mark } else { Mark::Unknown }, end, raw)
 }
 
 /// "dollars", "US dollars", "EUR", "cents".

@@ -27,7 +27,7 @@ pub(super) fn figures(scan: &Scan<'_>, found: &Found, index: &Index<'_>, field: 
     let groups = groups(scan, found);
     let polarity = polarity::read(scan, found);
     let mut named = label::read(scan, found);
-    for fact in groups.iter().flat_map(|group| &group.ids).filter_map(|id| index.get(id)) {
+    for (fact, _) in groups.iter().flat_map(|group| &group.ids).filter_map(|id| index.get(id)) {
         named.settle(fact);
     }
     let segment = Words { scan, found, named };
@@ -85,9 +85,10 @@ fn verdict(
     }
     let mut worst: Option<Reason> = None;
     let mut known = false;
-    for fact in ids.iter().filter_map(|id| index.get(id)) {
+    for &(fact, conflicting) in ids.iter().filter_map(|id| index.get(id)) {
         known = true;
         match compare(words, figure, fact, polarity) {
+            None if conflicting => worst = Some(Reason::ConflictingFacts),
             None => return None,
             // of several facts the one that comes furthest through the checks tells the reason
             Some(reason) => worst = worst.max(Some(reason)),
@@ -138,7 +139,7 @@ fn violation(
         expected: ids
             .iter()
             .filter_map(|id| index.get(id))
-            .map(|fact| Expected { id: fact.id.clone(), value: fact.value })
+            .map(|(fact, _)| Expected { id: fact.id.clone(), value: fact.value })
             .collect(),
     }
 }

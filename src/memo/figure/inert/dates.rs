@@ -1,0 +1,146 @@
+//! Dates, years and times, and integers joined like them: calendar dates, spans of years, accession numbers.
+
+use super::super::lexicon::class;
+use super::super::token::Kind;
+use super::super::view::View;
+
+/// May 2024; March 3, 2025.
+pub(super) fn month_first(view: &View<'_>, at: usize) -> Option<usize> {
+    let lower = view.text(at).first().is_some_and(u8::is_ascii_lowercase);
+    if lower && matches!(view.text(at), b"may" | b"march" | b"mar") {
+        return None;
+    }
+    let mut end = at + 1;
+    if view.year(end).is_some() {
+        return (!view.amount_follows(end + 1)).then_some(end + 1);
+    }
+    // "April 1, 2022" may be one run of digits and marks
+    let first = view.text(end);
+    let day = first.split(|b| *b == b',').next().unwrap_or_default();
+    if day.is_empty() || day.len() > 2 || !day.iter().all(u8::is_ascii_digit) || view.amount_follows(end + 1) {
+        return None;
+    }
+    end += 1;
+    if view.glued(end, Kind::Word) && view.is(end, class::ORDINAL_SUFFIX) {
+        end += 1;
+    }
+    if view.sign(end, b',') && view.year(end + 1).is_some() {
+        end += 2;
+    } else if view.year(end).is_some() {
+        end += 1;
+    }
+    Some(end)
+}
+
+/// Dates, spans of years, accession and phone numbers: integers joined by dashes, slashes or colons.
+pub(super) fn joined(view: &View<'_>, at: usize) -> Option<usize> {
+    let mut parts = 1;
+    let mut end = at + 1;
+    let mut colons = 0;
+    view.integer(at)?;
+    while view.get(end).is_some_and(|t| t.glued() && matches!(t.kind, Kind::Sign(b'-' | b'/' | b':' | 0x8c)))
+        && view.glued(end + 1, Kind::Number)
+        && view.integer(end + 1).is_some()
+        && parts < 6
+    {
+        colons += usize::from(view.sign(end, b':'));
+        parts += 1;
+        end += 2;
+    }
+    let chain = view.chain_end(end - 1);
+    let safe = !view.amount_follows(chain) && !view.cited(chain);
+    let years = view.year(at).is_some() && (view.year(at + 2).is_some() || view.text(at + 2).len() <= 2);
+    match parts {
+        1 => None,
+        2 if colons == 1 => {
+            let clock = view.text(at).len() <= 2 && view.text(at + 2).len() == 2;
+            let said = view.before_is(at, class::YEAR_PREV)
+                || view.glued(end, Kind::Word)
+                || matches!(view.text(end), b"am" | b"pm" | b"a.m" | b"p.m" | b"ET" | b"UTC");
+            (clock && said && safe).then_some(chain)
+        }
+        2 if years && safe => Some(chain),
+        2 if view.text(at) == b"24" && view.text(at + 2) == b"7" => Some(end),
+        2 => None,
+        _ if safe => {
+            // a timestamp goes on: 2025-02-14T21:04:59Z
+            let mut at = chain;
+            while view.get(at).is_some_and(|t| t.glued() && t.sign(b':')) && view.glued(at + 1, Kind::Number) {
+                at = view.chain_end(at + 1);
+            }
+            Some(at)
+        }
+        _ => None,
+    }
+}
+
+/// 3 May 2024, 14th of March.
+pub(super) fn day_first(view: &View<'_>, at: usize) -> Option<usize> {
+    let day = view.integer(at)?;
+    let month = view.get(at + 1)?;
+    if !(1..=31).contains(&day)
+        || !month.is(class::MONTH)
+        || !view.capital(at + 1) && matches!(view.text(at + 1), b"may" | b"march" | b"mar" | b"dec" | b"sept")
+    {
+        return None;
+    }
+    Some(if view.year(at + 2).is_some() { at + 3 } else { at + 2 })
+}
+
+/// A year in the position of a date, and a day written as eight digits.
+pub(super) fn year(view: &View<'_>, at: usize) -> Option<usize> {
+    let end = at + 1;
+    if view.text(at).len() == 8 && compact_date(view.integer(at)?) {
+        return (view.before_is(at, class::YEAR_PREV) && !view.amount_follows(end) && !view.cited(end)).then_some(end);
+    }
+    view.year(at)?;
+    let next = view.get(end);
+    let part =
+        |i: usize, most: u128| view.text(i).len() == 2 && view.integer(i).is_some_and(|n| (1..=most).contains(&n));
+    if part(end, 12) && part(end + 1, 31) && !view.cited(end + 2) && !view.amount_follows(end + 2) {
+        return Some(end + 2);
+    }
+    if view.glued_sign(end, b'/') && view.is(end + 1, class::MONTH) {
+        return Some(end + 2 + 2 * usize::from(view.glued_sign(end + 2, b'/') && part(end + 3, 31)));
+    }
+    if view.amount_follows(end) || next.is_some_and(|t| t.word.currency != 0 || t.is(class::TIMES)) {
+        return None;
+    }
+    let strong = view.before_is(at, class::YEAR_STRONG | class::MONTH) || view.before(at).is_some_and(|t| t.sign(b','));
+    if view.cited(end) {
+        return strong.then_some(end);
+    }
+    let before = view.before(at);
+    let opened = before.is_none_or(|t| {
+        matches!(
+            t.kind,
+            Kind::Sign(
+                b',' | b'(' | b'/' | b'-' | b'|' | b'=' | b'"' | b';' | b':' | 0x8c | 0x8d | b'#' | 0x93 | b'\''
+            ) | Kind::Citation
+                | Kind::Number
+        ) || t.is(class::YEAR_PREV)
+    });
+    let closed = next.is_none_or(|t| {
+        matches!(
+            t.kind,
+            Kind::Sign(
+                b'.' | b',' | b';' | b':' | b')' | b'-' | b'/' | b'\'' | b'|' | b'?' | b'!' | b'"' | 0x8c | 0x8d
+            ) | Kind::Number
+        ) || t.is(class::YEAR_NEXT | class::MONTH)
+    });
+    let named = next.is_some_and(|t| t.kind == Kind::Word) && view.capital(end);
+    let singular = next.is_some_and(|t| t.kind == Kind::Word) && view.text(end).last() != Some(&b's');
+    let quarter = matches!(view.text(end), b"q" | b"Q" | b"h" | b"H");
+    (strong
+        || opened && closed
+        || named && opened
+        || quarter
+        || singular && view.before_is(at, class::YEAR_SOFT)
+        || view.is(end, class::YEAR_NEXT) && !view.before_is(at, class::VERB))
+    .then_some(end)
+}
+
+fn compact_date(n: u128) -> bool {
+    let (year, month, day) = (n / 10_000, n / 100 % 100, n % 100);
+    (1900..2100).contains(&year) && (1..=12).contains(&month) && (1..=31).contains(&day)
+}
