@@ -1,0 +1,264 @@
+//! What the journal writes and reads: the rows as values, and the closed sets that their text columns hold.
+
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+use crate::money::UsdMicros;
+use crate::refusal::RefusalCode;
+use crate::store::Error;
+
+/// A payment as it is first presented.
+#[derive(Clone, Debug)]
+pub struct NewPayment {
+    /// `<caip2>/eip3009/<asset>/<from>/<nonce>`, lower case.
+    pub auth_key: String,
+    /// Version of the header that carried it.
+    pub x402_version: i16,
+    /// CAIP-2.
+    pub network: String,
+    /// Token, lower case.
+    pub asset: String,
+    /// Who signed, lower case.
+    pub payer: String,
+    /// Who is paid, lower case.
+    pub pay_to: String,
+    /// Nonce of the authorization, lower-case hex with 0x.
+    pub auth_nonce: String,
+    /// Digest of the authorization and its normalised signature.
+    pub payload_sha256: String,
+    /// Digest of the request it was presented for.
+    pub request_fp: String,
+    /// Product id.
+    pub product: String,
+    /// The refusal contract in force.
+    pub contract_id: String,
+    /// Price in atomic units, decimal.
+    pub amount: String,
+    /// Price in dollar micros.
+    pub amount_micros: UsdMicros,
+    /// Start of its window, decimal seconds.
+    pub valid_after: String,
+    /// End of its window, decimal seconds.
+    pub valid_before: String,
+}
+
+/// What a claim came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Claim {
+    /// The caller works on it now.
+    Won(Held),
+    /// Another authorization of the same purchase is live.
+    PurchaseLive {
+        /// That payment.
+        payment_id: Uuid,
+        /// Its state.
+        state: PaymentState,
+    },
+    /// Presented before for another request, or with another signature.
+    Reused {
+        /// That payment.
+        payment_id: Uuid,
+        /// Its state.
+        state: PaymentState,
+    },
+    /// Presented before for this request.
+    Existing {
+        /// That payment.
+        payment_id: Uuid,
+        /// Its state.
+        state: PaymentState,
+    },
+}
+
+/// A claim that the caller holds: the fence for what it decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// The payment.
+    pub payment_id: Uuid,
+    /// The claim's epoch.
+    pub epoch: i32,
+}
+
+/// The state of a payment, as the view `payment_states` derives it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PaymentState {
+    /// Somebody works on it.
+    Claimed,
+    /// Claimed once; whoever worked on it gave it back or died.
+    Abandoned,
+    /// A definite refusal is stored, or verify failed.
+    Refused,
+    /// The answer is stored, nothing was sent to settle it.
+    Ready,
+    /// A settle call runs.
+    Settling,
+    /// A settle call ended without a usable answer.
+    Unknown,
+    /// The first settle call was refused before anything was sent.
+    Denied,
+    /// Charged; the answer is stored.
+    Settled,
+}
+
+/// What is stored for a payment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decision {
+    /// Answer, refusal or failed verify.
+    pub kind: DecisionKind,
+    /// HTTP status.
+    pub status: u16,
+    /// Media type of the body.
+    pub content_type: String,
+    /// The exact bytes.
+    pub body: Vec<u8>,
+}
+
+/// What was decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DecisionKind {
+    /// A finished memo.
+    Answer,
+    /// A definite refusal, with its code.
+    Refusal(&'static str),
+    /// The facilitator said no; the body is the reason.
+    VerifyFailed,
+}
+
+/// One run of the pipeline, for the ledger.
+#[derive(Clone, Debug)]
+pub struct RunRow {
+    /// Id of the request that caused it.
+    pub request_id: String,
+    /// Product id.
+    pub product: String,
+    /// What it was about, as asked.
+    pub subject: String,
+    /// `agent` or `human`.
+    pub mode: String,
+    /// Who would pay, lower case.
+    pub payer: String,
+    /// `organic`, `own` or `test`.
+    pub payer_class: &'static str,
+    /// Who wrote the draft.
+    pub synthesizer: &'static str,
+    /// `accepted`, `rejected` or `none`.
+    pub gate_verdict: &'static str,
+    /// Drafts that were judged.
+    pub attempts: i32,
+    /// Figures that the gate read in the last draft.
+    pub figures_checked: i32,
+    /// Why it was refused.
+    pub refusal_code: Option<&'static str>,
+    /// What the facts cost.
+    pub data_cost: UsdMicros,
+    /// What the drafts cost.
+    pub inference_cost: UsdMicros,
+    /// Hops of the inbound call chain.
+    pub call_chain_depth: i32,
+    /// When it began.
+    pub started_at: OffsetDateTime,
+    /// When it ended.
+    pub finished_at: OffsetDateTime,
+}
+
+/// The class of a settle answer, as it is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SettleClass {
+    /// On chain, with a transaction.
+    Settled,
+    /// Refused before anything was sent.
+    Denied,
+    /// The nonce is used.
+    NonceUsed,
+    /// Money may have moved.
+    Unknown,
+    /// The call was never sent.
+    NotSent,
+}
+
+/// Everything that a repeat of a payment is answered from.
+#[derive(Clone, Debug)]
+pub struct Record {
+    /// Its state.
+    pub state: PaymentState,
+    /// Its order, when verify had succeeded.
+    pub order_id: Option<String>,
+    /// What was decided.
+    pub decision: Option<Decision>,
+    /// The transaction that charged it, or that a settle answer named.
+    pub transaction: Option<String>,
+    /// The reason that the last settle answer gave.
+    pub settle_reason: Option<String>,
+    /// Who paid, lower case.
+    pub payer: String,
+}
+
+/// An order as its holder may see it.
+#[derive(Clone, Debug)]
+pub struct OrderRow {
+    /// The payment behind it.
+    pub payment_id: Uuid,
+    /// State of that payment.
+    pub state: PaymentState,
+    /// The transaction that charged it, or that a settle answer named.
+    pub transaction: Option<String>,
+    /// When it was made.
+    pub created_at: OffsetDateTime,
+}
+
+impl PaymentState {
+    pub(super) fn parse(value: &str) -> Result<Self, Error> {
+        Ok(match value {
+            "claimed" => Self::Claimed,
+            "abandoned" => Self::Abandoned,
+            "refused" => Self::Refused,
+            "ready" => Self::Ready,
+            "settling" => Self::Settling,
+            "unknown" => Self::Unknown,
+            "denied" => Self::Denied,
+            "settled" => Self::Settled,
+            other => return Err(Error::UnknownValue { what: "payment state", value: other.to_owned() }),
+        })
+    }
+}
+
+impl SettleClass {
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Settled => "settled",
+            Self::Denied => "denied",
+            Self::NonceUsed => "nonce_used",
+            Self::Unknown => "unknown",
+            Self::NotSent => "not_sent",
+        }
+    }
+}
+
+impl DecisionKind {
+    /// A stored refusal code is one of the matrix, or the row is from another version.
+    pub(super) fn read(kind: &str, code: Option<&str>) -> Result<Self, Error> {
+        match (kind, code) {
+            ("answer", None) => Ok(Self::Answer),
+            ("verify_failed", None) => Ok(Self::VerifyFailed),
+            ("refusal", Some(code)) => RefusalCode::from_name(code)
+                .map(|known| Self::Refusal(known.name()))
+                .ok_or_else(|| Error::UnknownValue { what: "answers.refusal_code", value: code.to_owned() }),
+            (kind, _) => Err(Error::UnknownValue { what: "answers.kind", value: kind.to_owned() }),
+        }
+    }
+
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Answer => "answer",
+            Self::Refusal(_) => "refusal",
+            Self::VerifyFailed => "verify_failed",
+        }
+    }
+
+    pub(super) fn refusal_code(self) -> Option<&'static str> {
+        match self {
+            Self::Refusal(code) => Some(code),
+            Self::Answer | Self::VerifyFailed => None,
+        }
+    }
+}
