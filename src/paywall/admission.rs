@@ -1,0 +1,412 @@
+//! From a decoded payment to work that may be done for it, in the published order of checks.
+//!
+//! The claim is on disk before verify is called (payments.md 0a, "claim first"). A payment that was presented before is answered
+//! from its rows: the stored answer, the stored refusal, or the settle call again where its outcome is not known.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::contract::Circumstances;
+use super::outcome::{Delivery, Outcome, Refused};
+use super::port::{FacilitatorRequest, Verdict};
+use super::verified::{Home, Presence, Verified, Work};
+use super::{Paywall, settle};
+use crate::canonical::{self, hex};
+use crate::catalog::Product;
+use crate::evm::{Address, lower};
+use crate::ledger::Customer;
+use crate::limits;
+use crate::memo::Mode;
+use crate::refusal::{Refusal, RefusalCode};
+use crate::store::journal::{Claim, DecisionKind, Held, NewPayment, PaymentState, Record};
+use crate::store::{self};
+use crate::x402::{
+    Mismatch, Offer, Payment, SignatureCheck, check_window, facilitator_request, match_offer, verify_signature,
+};
+use uuid::Uuid;
+
+/// A request with a payment, as the face has read it.
+#[derive(Clone, Debug)]
+pub struct Purchase {
+    /// What is bought.
+    pub product: Product,
+    /// Our terms for it.
+    pub offer: Offer,
+    /// The decoded payment.
+    pub payment: Payment,
+    /// Digest of the request ([`request_fp`]).
+    pub request_fp: String,
+    /// Id of the request.
+    pub request_id: String,
+    /// What it is about, as asked.
+    pub subject: String,
+    /// Who the memo is for.
+    pub mode: Mode,
+    /// Hops of the inbound call chain.
+    pub call_chain_depth: usize,
+    /// Who writes drafts, for the ledger.
+    pub synthesizer: &'static str,
+}
+
+/// What becomes of a purchase.
+#[derive(Debug)]
+pub enum Admission {
+    /// The payment is good and claimed: work, then commit or refuse.
+    Proceed(Verified),
+    /// No work is needed.
+    Answer(Outcome),
+}
+
+/// Digest of a request: method, path, sorted query, body digest and product.
+pub fn request_fp(method: &str, path: &str, query: &[(String, String)], body: &[u8], product: &str) -> String {
+    let mut query = query.to_vec();
+    query.sort();
+    canonical::address(&json!({
+        "method": method,
+        "path": path,
+        "query": query,
+        "body_sha256": canonical::sha256_hex(body),
+        "sku": product,
+    }))
+}
+
+impl Paywall {
+    /// Checks, claims and verifies a payment. A database that fails before anything moved is a refusal that gives nothing away.
+    pub async fn admit(self: &Arc<Self>, purchase: Purchase, home: &Home, presence: &Presence) -> Admission {
+        match self.try_admit(&purchase, home, presence).await {
+            Ok(admission) => admission,
+            Err(error) => {
+                tracing::error!(%error, "the journal failed while a payment was admitted");
+                Admission::Answer(self.refuse_unclaimed(
+                    &purchase,
+                    Refusal::new(
+                        RefusalCode::Overloaded,
+                        "The payment could not be recorded; nothing was done with it.",
+                    ),
+                ))
+            }
+        }
+    }
+
+    async fn try_admit(
+        self: &Arc<Self>,
+        purchase: &Purchase,
+        home: &Home,
+        presence: &Presence,
+    ) -> Result<Admission, store::Error> {
+        let key = purchase.auth_key();
+        if let Some(error) = self.local_objection(purchase) {
+            // a payment that was taken before its window closed or the price moved is still answered from its rows
+            let known = self.journal.find(&key, &purchase.request_fp, &purchase.payload_sha256()).await?;
+            return Ok(Admission::Answer(match known {
+                Some(claim) => self.answer_existing(purchase, claim).await?,
+                None => Outcome::Unpaid { error },
+            }));
+        }
+        let Some(request) = facilitator_call(purchase) else {
+            return Ok(Admission::Answer(Outcome::Unpaid { error: Mismatch::Network.to_string() }));
+        };
+        if let Some(refusal) = self.payer_objection(&purchase.payment.authorization.from) {
+            return Ok(Admission::Answer(self.refuse_unclaimed(purchase, refusal)));
+        }
+        let permit = match Arc::clone(&self.slots).try_acquire_owned() {
+            Ok(permit) if self.is_supported() => permit,
+            Ok(_) => {
+                return Ok(self.shed(purchase, "No facilitator that settles this kind of payment is reachable yet."));
+            }
+            Err(_) => return Ok(self.shed(purchase, "As many paid requests as the operator allows are being served.")),
+        };
+        match self.journal.claim(&self.new_payment(purchase)).await? {
+            Claim::Won(held) => self.verify(purchase, held, request, permit, home, presence).await,
+            other => Ok(Admission::Answer(self.answer_existing(purchase, other).await?)),
+        }
+    }
+
+    /// Asks the facilitator. The claim is ours; each way out of here decides it or gives it back.
+    async fn verify(
+        self: &Arc<Self>,
+        purchase: &Purchase,
+        held: Held,
+        request: FacilitatorRequest,
+        permit: tokio::sync::OwnedSemaphorePermit,
+        home: &Home,
+        presence: &Presence,
+    ) -> Result<Admission, store::Error> {
+        let mut work = Work {
+            paywall: Arc::clone(self),
+            held,
+            circumstances: purchase.circumstances(None),
+            customer: self.customer(purchase),
+            amount: purchase.offer.amount,
+            request,
+            valid_before: purchase.payment.authorization.valid_before,
+            synthesizer: purchase.synthesizer,
+            presence: presence.clone(),
+            _permit: permit,
+        };
+        let verdict = match self.facilitator.verify(&work.request).await {
+            Ok(verdict) => verdict,
+            Err(error) => {
+                tracing::warn!(%error, facilitator = self.facilitator.name(), "verify could not be reached");
+                self.journal.give_back(held, &error.to_string()).await?;
+                return Ok(self.shed(purchase, "The facilitator could not be reached to verify the payment."));
+            }
+        };
+        let from = lower(&purchase.payment.authorization.from);
+        match verdict {
+            Verdict::Invalid { reason } => Ok(Admission::Answer(work.verify_failed(&reason).await?)),
+            Verdict::Valid { payer: Some(payer) } if payer.to_lowercase() != from => {
+                tracing::error!(facilitator = self.facilitator.name(), "verify named another payer than the signer");
+                let refusal = Refusal::new(RefusalCode::ExecutionFailed, "The facilitator vouched for another payer.");
+                Ok(Admission::Answer(Box::new(work).refuse(refusal, None).await))
+            }
+            Verdict::Valid { .. } => {
+                work.circumstances.order_id = Some(new_order_id());
+                Ok(Admission::Proceed(Verified::new(work, home.clone())))
+            }
+        }
+    }
+
+    /// Terms, window and signature: what needs nobody but us.
+    fn local_objection(&self, purchase: &Purchase) -> Option<String> {
+        let Purchase { payment, offer, .. } = purchase;
+        if let Err(mismatch) = match_offer(payment, offer) {
+            return Some(mismatch.to_string());
+        }
+        if let Err(error) = check_window(&payment.authorization, self.clock.unix_s(), limits::AUTHORIZATION_LEFT_S_MIN)
+        {
+            return Some(error.to_string());
+        }
+        match verify_signature(payment, offer) {
+            SignatureCheck::Eoa => None,
+            SignatureCheck::NotSixtyFiveBytes if self.policy.contract_wallets => None,
+            SignatureCheck::NotSixtyFiveBytes => {
+                Some("invalid_exact_evm_payload_signature: only 65-byte signatures are taken".into())
+            }
+            SignatureCheck::Bad(_) => Some("invalid_exact_evm_payload_signature".into()),
+        }
+    }
+
+    fn payer_objection(&self, payer: &Address) -> Option<Refusal> {
+        if self.policy.denied_payers.contains(payer) {
+            return Some(Refusal::new(RefusalCode::PayerDeclined, "This payer is on the operator's screening list."));
+        }
+        match self.payer_rate.as_ref().map(|limiter| limiter.check_key(payer)) {
+            Some(Err(_)) => Some(Refusal::new(
+                RefusalCode::RateLimited,
+                format!("More than {} paid requests of this payer in a minute.", self.policy.rate_per_minute),
+            )),
+            Some(Ok(())) | None => None,
+        }
+    }
+
+    fn shed(&self, purchase: &Purchase, detail: &str) -> Admission {
+        Admission::Answer(self.refuse_unclaimed(purchase, Refusal::new(RefusalCode::Overloaded, detail)))
+    }
+
+    /// A refusal of a payment that is not claimed: nothing is stored, and the payment stays as it was.
+    fn refuse_unclaimed(&self, purchase: &Purchase, refusal: Refusal) -> Outcome {
+        let body = self.contract.refusal_body(&refusal, &purchase.circumstances(None), self.clock.now());
+        Outcome::Refused(Refused::new(&refusal, body))
+    }
+
+    /// Answers a payment that was presented before.
+    async fn answer_existing(self: &Arc<Self>, purchase: &Purchase, claim: Claim) -> Result<Outcome, store::Error> {
+        let (payment_id, state) = match claim {
+            Claim::Existing { payment_id, state } => (payment_id, state),
+            Claim::Reused { payment_id, state } => {
+                let detail = "This authorization was presented before, for another request or with another signature.";
+                let refusal =
+                    Refusal::new(RefusalCode::PaymentReused, detail).with("payment", named(payment_id, state));
+                return self.refuse_noted(purchase, payment_id, refusal).await;
+            }
+            Claim::PurchaseLive { payment_id, state } => {
+                let detail = "Another payment of this payer for the same request is still live; send that one again.";
+                let refusal =
+                    Refusal::new(RefusalCode::PaymentInProgress, detail).with("payment", named(payment_id, state));
+                return Ok(self.refuse_unclaimed(purchase, refusal));
+            }
+            Claim::Won(held) => (held.payment_id, PaymentState::Claimed),
+        };
+        let state = self.wait_while_settling(payment_id, state).await?;
+        match state {
+            PaymentState::Claimed | PaymentState::Abandoned => {
+                let refusal =
+                    Refusal::new(RefusalCode::PaymentInProgress, "A copy of this payment is being worked on.")
+                        .with("payment", named(payment_id, state));
+                self.refuse_noted(purchase, payment_id, refusal).await
+            }
+            PaymentState::Settling => self.pending(payment_id).await,
+            PaymentState::Ready | PaymentState::Unknown => self.present_again(purchase, payment_id).await,
+            PaymentState::Settled | PaymentState::Refused | PaymentState::Denied => {
+                let outcome = self.replay(payment_id, self.journal.load(payment_id).await?, purchase.offer.amount)?;
+                let (status, code) = match &outcome {
+                    Outcome::Delivered(_) => (200, None),
+                    Outcome::Refused(refused) => (refused.status, Some("replayed")),
+                    Outcome::Unpaid { .. } => (402, Some("denied")),
+                    Outcome::Pending { .. } => (503, Some("settlement_pending")),
+                };
+                self.journal.note_served(payment_id, status, code).await?;
+                Ok(outcome)
+            }
+        }
+    }
+
+    /// A settle call that runs now usually ends within moments: its answer is worth waiting for.
+    async fn wait_while_settling(&self, payment_id: Uuid, first: PaymentState) -> Result<PaymentState, store::Error> {
+        let (mut state, until) = (first, Instant::now() + limits::REPEAT_WAIT);
+        while state == PaymentState::Settling && Instant::now() < until {
+            tokio::time::sleep(limits::REPEAT_POLL).await;
+            state = self.journal.load_state(payment_id).await?;
+        }
+        Ok(state)
+    }
+
+    /// Settles an answer that is ready, or presents the same payload again where the outcome is not known.
+    async fn present_again(self: &Arc<Self>, purchase: &Purchase, payment_id: Uuid) -> Result<Outcome, store::Error> {
+        let Some(request) = facilitator_call(purchase) else {
+            return self.pending(payment_id).await;
+        };
+        match self.journal.intend(payment_id, &settle::digest(&request)).await? {
+            Some(attempt) => {
+                let circumstances = purchase.circumstances(None);
+                Ok(self.settle(payment_id, attempt, request, circumstances, purchase.offer.amount).await)
+            }
+            // another copy settles it at this moment
+            None => self.pending(payment_id).await,
+        }
+    }
+
+    async fn pending(&self, payment_id: Uuid) -> Result<Outcome, store::Error> {
+        let transaction = self.journal.load(payment_id).await?.transaction;
+        self.journal.note_served(payment_id, 503, Some("settlement_pending")).await?;
+        Ok(Outcome::Pending { payment_id, transaction })
+    }
+
+    async fn refuse_noted(
+        &self,
+        purchase: &Purchase,
+        payment_id: Uuid,
+        refusal: Refusal,
+    ) -> Result<Outcome, store::Error> {
+        self.journal.note_served(payment_id, refusal.code.status(), Some(refusal.code.name())).await?;
+        Ok(self.refuse_unclaimed(purchase, refusal))
+    }
+
+    /// The stored end of a payment, as bytes.
+    pub(super) fn replay(
+        &self,
+        payment_id: Uuid,
+        record: Record,
+        amount: crate::money::Atomic,
+    ) -> Result<Outcome, store::Error> {
+        let pending = Outcome::Pending { payment_id, transaction: record.transaction.clone() };
+        if record.state == PaymentState::Denied {
+            return Ok(Outcome::Unpaid {
+                error: record.settle_reason.unwrap_or_else(|| "settlement was denied".into()),
+            });
+        }
+        let Some(decision) = record.decision else { return Ok(pending) };
+        Ok(match decision.kind {
+            DecisionKind::Answer if record.state == PaymentState::Settled => Outcome::Delivered(Delivery {
+                order_id: record.order_id.unwrap_or_default(),
+                content_type: decision.content_type,
+                body: decision.body,
+                transaction: record.transaction,
+                payer: record.payer,
+                amount,
+                replay: true,
+            }),
+            DecisionKind::Answer => pending,
+            DecisionKind::Refusal(_) => {
+                Outcome::Refused(Refused { status: decision.status, retry_after_s: None, body: decision.body })
+            }
+            DecisionKind::VerifyFailed => {
+                Outcome::Unpaid { error: String::from_utf8_lossy(&decision.body).into_owned() }
+            }
+        })
+    }
+
+    fn new_payment(&self, purchase: &Purchase) -> NewPayment {
+        let (auth, offer) = (&purchase.payment.authorization, &purchase.offer);
+        NewPayment {
+            auth_key: purchase.auth_key(),
+            x402_version: if purchase.payment.version.number() == 1 { 1 } else { 2 },
+            network: offer.network.to_string(),
+            asset: lower(&offer.asset),
+            payer: lower(&auth.from),
+            pay_to: lower(&offer.pay_to),
+            auth_nonce: format!("{:#x}", auth.nonce),
+            payload_sha256: purchase.payload_sha256(),
+            request_fp: purchase.request_fp.clone(),
+            product: purchase.product.id.clone(),
+            contract_id: self.contract.id().to_owned(),
+            amount: offer.amount.to_string(),
+            amount_micros: purchase.product.price,
+            valid_after: auth.valid_after.to_string(),
+            valid_before: auth.valid_before.to_string(),
+        }
+    }
+
+    fn customer(&self, purchase: &Purchase) -> Customer {
+        let payer = purchase.payment.authorization.from;
+        Customer {
+            request_id: purchase.request_id.clone(),
+            product: purchase.product.id.clone(),
+            subject: purchase.subject.clone(),
+            mode: purchase.mode,
+            payer,
+            payer_class: self.payer_class(&payer),
+            call_chain_depth: purchase.call_chain_depth,
+        }
+    }
+}
+
+impl Purchase {
+    /// Key of its authorization.
+    pub fn auth_key(&self) -> String {
+        self.payment.auth_key(&self.offer.network, &self.offer.asset)
+    }
+
+    fn payload_sha256(&self) -> String {
+        hex(&self.payment.payload_sha256())
+    }
+
+    fn circumstances(&self, order_id: Option<String>) -> Circumstances {
+        Circumstances { order_id, payment_key: Some(self.auth_key()), request_fp: self.request_fp.clone() }
+    }
+}
+
+/// The payment with our own terms, never the buyer's copy of them.
+fn facilitator_call(purchase: &Purchase) -> Option<FacilitatorRequest> {
+    facilitator_request(&purchase.payment, &purchase.offer).map(|call| FacilitatorRequest {
+        x402_version: call.x402_version,
+        payment_payload: call.payment_payload,
+        payment_requirements: call.payment_requirements,
+    })
+}
+
+/// The `payment` member that names an earlier payment.
+fn named(payment_id: Uuid, state: PaymentState) -> Value {
+    json!({"id": payment_id, "state": shown_state(state)})
+}
+
+/// The state of a payment in words for buyers.
+pub fn shown_state(state: PaymentState) -> &'static str {
+    match state {
+        PaymentState::Settled => "settled",
+        PaymentState::Settling | PaymentState::Unknown => "unknown",
+        PaymentState::Claimed
+        | PaymentState::Abandoned
+        | PaymentState::Refused
+        | PaymentState::Ready
+        | PaymentState::Denied => "none",
+    }
+}
+
+/// 128 random bits: the id is the capability to read an order.
+fn new_order_id() -> String {
+    hex(Uuid::new_v4().as_bytes())
+}
