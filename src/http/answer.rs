@@ -1,0 +1,129 @@
+//! The body of a delivered answer, in the forms that a buyer may ask for. Everything in it comes from the accepted memo.
+
+use serde_json::{Value, json};
+use time::format_description::well_known::Rfc3339;
+
+use crate::catalog::input::{Format, Fundamentals};
+use crate::memo::Fact;
+use crate::memo::gate::Accepted;
+use crate::paywall::verified::Answer;
+
+/// Said under every memo.
+const DISCLAIMER: &str = "Research for information only: impersonal, no offer and no advice. Every figure is a fact of the cited \
+     source; check the source before you act on it.";
+
+/// What an answer says about the sale beside the memo.
+#[derive(Clone, Debug)]
+pub struct Sale<'a> {
+    /// Product id.
+    pub product: &'a str,
+    /// The order.
+    pub order_id: &'a str,
+    /// The refusal contract in force.
+    pub contract_id: &'a str,
+    /// Drafts that were judged.
+    pub attempts: u32,
+    /// What was asked.
+    pub asked: &'a Fundamentals,
+}
+
+/// Renders the body in the form that was asked for.
+pub fn render(accepted: &Accepted, sale: &Sale<'_>) -> Answer {
+    match sale.asked.format {
+        Format::Json => {
+            Answer { content_type: "application/json".into(), body: as_json(accepted, sale).to_string().into_bytes() }
+        }
+        Format::Md => Answer {
+            content_type: "text/markdown; charset=utf-8".into(),
+            body: as_markdown(accepted, sale).into_bytes(),
+        },
+        Format::Html => {
+            Answer { content_type: "text/html; charset=utf-8".into(), body: as_html(accepted, sale).into_bytes() }
+        }
+    }
+}
+
+fn as_json(accepted: &Accepted, sale: &Sale<'_>) -> Value {
+    let (snapshot, draft, report) = (accepted.snapshot(), accepted.draft(), accepted.report());
+    json!({
+        "order_id": sale.order_id,
+        "product": sale.product,
+        "subject": snapshot.subject(),
+        "as_of": snapshot.as_of().format(&Rfc3339).unwrap_or_default(),
+        "mode": sale.asked.mode,
+        "status": "ok",
+        "memo": {
+            "title": draft.title,
+            "summary": draft.summary,
+            "sections": draft.sections,
+            "markdown": draft.markdown(),
+        },
+        "facts": snapshot.facts(),
+        "citations": report.citations,
+        "sourcing": {
+            "passed": report.passed,
+            "figures_checked": report.figures_checked,
+            "figures_covered": report.figures_covered,
+            "attempts": sale.attempts,
+        },
+        "coverage_status": snapshot.coverage(),
+        "limits": snapshot.limits(),
+        "proof": {"order_id": sale.order_id, "contract_id": sale.contract_id},
+        "disclaimer": DISCLAIMER,
+    })
+}
+
+/// The memo with its sources: what each citation stands for, and where it can be opened.
+fn as_markdown(accepted: &Accepted, sale: &Sale<'_>) -> String {
+    let mut out = accepted.draft().markdown();
+    out.push_str("\n## Sources\n\n");
+    let used = &accepted.report().citations;
+    for fact in accepted.snapshot().facts().iter().filter(|fact| used.contains(&fact.id)) {
+        out.push_str(&format!("- [{}] {}: {}\n", fact.id, fact.label, source_of(fact)));
+    }
+    if !accepted.snapshot().limits().is_empty() {
+        out.push_str("\n## Limits\n\n");
+        for limit in accepted.snapshot().limits() {
+            out.push_str(&format!("- {limit}\n"));
+        }
+    }
+    out.push_str(&format!("\n{DISCLAIMER}\n\nOrder `{}`, contract `{}`.\n", sale.order_id, sale.contract_id));
+    out
+}
+
+fn source_of(fact: &Fact) -> String {
+    let place = &fact.provenance;
+    match (&fact.formula, &place.accession, &place.filing_url) {
+        (Some(formula), _, _) => format!("computed as `{formula}`"),
+        (None, Some(accession), Some(url)) => {
+            format!("{} {accession}, <{url}>", place.form.as_deref().unwrap_or("filing"))
+        }
+        (None, _, _) => place.source.clone(),
+    }
+}
+
+/// The Markdown form as a page. Raw HTML in a memo is shown as text, and only https links stay links.
+fn as_html(accepted: &Accepted, sale: &Sale<'_>) -> String {
+    use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, html};
+    let markdown = as_markdown(accepted, sale);
+    let safe = |url: CowStr<'static>| if url.starts_with("https://") { url } else { CowStr::Borrowed("") };
+    let events = Parser::new_ext(&markdown, Options::ENABLE_TABLES).map(|event| match event {
+        Event::Html(text) | Event::InlineHtml(text) => Event::Text(text),
+        Event::Start(Tag::Link { link_type, dest_url, title, id }) => {
+            Event::Start(Tag::Link { link_type, dest_url: safe(dest_url.into_string().into()), title, id })
+        }
+        Event::Start(Tag::Image { link_type, title, id, .. }) => {
+            Event::Start(Tag::Link { link_type, dest_url: CowStr::Borrowed(""), title, id })
+        }
+        other => other,
+    });
+    let mut body = String::new();
+    html::push_html(&mut body, events);
+    let mut title = String::new();
+    html::push_html(&mut title, std::iter::once(Event::Text(CowStr::Borrowed(&accepted.draft().title))));
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head><meta charset=\"utf-8\"><title>{title}</title>\n\
+         <style>body{{font:16px/1.5 serif;max-width:46em;margin:2em auto;padding:0 1em}}table{{border-collapse:collapse}}\
+         td,th{{border-bottom:1px solid #ccc;padding:.2em .8em;text-align:left}}</style></head>\n<body>\n{body}</body>\n</html>\n"
+    )
+}

@@ -1,0 +1,43 @@
+//! Whether the process is up, and whether it can sell.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use http::header::CACHE_CONTROL;
+use http::{HeaderValue, StatusCode};
+use serde_json::json;
+
+use super::Shop;
+use crate::store;
+
+/// The process is up.
+pub(super) async fn up() -> Response {
+    uncached(StatusCode::OK, json!({"status": "up"}))
+}
+
+/// Everything that a sale needs is there: the database, the signing key, and a facilitator that settles our kind.
+pub(super) async fn ready(State(shop): State<Arc<Shop>>) -> Response {
+    let database = store::ping(&shop.pool).await;
+    let supported = shop.paywall.is_supported();
+    let (facilitator, simulated) = shop.paywall.facilitator();
+    let ready = database && supported;
+    let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    let body = json!({
+        "status": if ready { "ready" } else { "not ready" },
+        "checks": {
+            "database": database,
+            "keys": !shop.paywall.contract().id().is_empty(),
+            "facilitator_supports_our_kind": supported,
+        },
+        "facilitator": {"name": facilitator, "simulated": simulated},
+    });
+    uncached(status, body)
+}
+
+fn uncached(status: StatusCode, body: serde_json::Value) -> Response {
+    let mut response = (status, Json(body)).into_response();
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}

@@ -1,0 +1,279 @@
+//! The order of checks of a route that is sold, and the guard around its handler.
+//!
+//! Published as `order_of_checks`: body size and type, rate by address, call chain, input with policy, payment header, then what
+//! [`crate::paywall`] does. Methods are ruled by the router. The handler gets [`Paid`] and decides it; whatever it
+//! does instead (forget, panic, run too long), the payment is refused.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::body::Body;
+use axum::extract::{FromRequestParts, Request, State};
+use axum::middleware::Next;
+use axum::response::Response;
+use bytes::Bytes;
+use futures_util::FutureExt;
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use http::request::Parts;
+use http::{HeaderMap, Method, StatusCode};
+use http_body_util::{BodyExt, Limited};
+use serde_json::json;
+use uuid::Uuid;
+
+use super::shelf::Shelf;
+use super::stack::RequestId;
+use super::{Shop, problem};
+use crate::call_chain::{self, CallChain};
+use crate::catalog::input::{self, Fundamentals, Input};
+use crate::evm::checksummed;
+use crate::limits;
+use crate::paywall::admission::{Admission, Purchase, request_fp};
+use crate::paywall::contract::Circumstances;
+use crate::paywall::{Home, Outcome, Presence, Verified};
+use crate::pipeline::port::Lookup;
+use crate::refusal::{Refusal, RefusalCode};
+use crate::strict_json;
+use crate::x402::{self, Payment, Version};
+
+/// A route that is sold.
+#[derive(Clone)]
+pub(super) struct Counter {
+    pub(super) shop: Arc<Shop>,
+    pub(super) shelf: Arc<Shelf>,
+}
+
+/// What a handler of a sold route receives: the payment, once, and what was asked.
+pub(super) struct Paid {
+    pub(super) verified: Verified,
+    pub(super) asked: Fundamentals,
+    pub(super) version: Version,
+}
+
+/// The take-once cell: extensions must be `Clone`, a payment must not be.
+#[derive(Clone)]
+struct Slot(Arc<Mutex<Option<Paid>>>);
+
+impl<S: Sync> FromRequestParts<S> for Paid {
+    type Rejection = Response;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Response> {
+        let slot = parts.extensions.get::<Slot>();
+        let taken = slot.and_then(|slot| slot.0.lock().unwrap_or_else(PoisonError::into_inner).take());
+        // not behind the paid layer, or taken twice: there is nothing to sell
+        taken.ok_or_else(|| problem::plain(StatusCode::INTERNAL_SERVER_ERROR, "The route is not set up for sale."))
+    }
+}
+
+/// The checks, in their published order, and then the handler.
+pub(super) async fn sell(State(counter): State<Counter>, request: Request, next: Next) -> Response {
+    if request.method() == Method::HEAD {
+        // the terms, whose body the server leaves out; a payment header is ignored, nothing is worked on or settled
+        return problem::challenge(&counter.shelf);
+    }
+    match admit(&counter, request).await {
+        Ok((request, seat)) => serve(counter, request, seat, next).await,
+        Err(response) => *response,
+    }
+}
+
+/// What belongs to an admitted request beside the request itself.
+struct Seat {
+    home: Home,
+    presence: Presence,
+    version: Version,
+    payment_id: Uuid,
+}
+
+/// A response instead of service. Boxed: it is large, and the way on is the common one.
+type Stop = Box<Response>;
+
+async fn admit(counter: &Counter, request: Request) -> Result<(Request, Seat), Stop> {
+    let Counter { shop, shelf } = counter;
+    let (parts, body) = request.into_parts();
+    let body = read_body(&parts, body).await?;
+    let query = pairs_of_query(&parts);
+    let mut pairs = query.clone();
+    pairs.extend(pairs_of_body(&body)?);
+    let fp = request_fp(parts.method.as_str(), parts.uri.path(), &query, &body, &shelf.product.id);
+    let refuse = |refusal: Refusal| {
+        let about = Circumstances { request_fp: fp.clone(), ..Circumstances::default() };
+        Box::new(problem::refusal(shop, &refusal, &about))
+    };
+    rate_by_address(shop, &parts).map_err(refuse)?;
+    let chain = rule_call_chain(shop, &parts.headers).map_err(refuse)?;
+    let asked = read_input(shop, &pairs).map_err(refuse)?;
+    let Some(payment) = read_payment(&parts.headers).map_err(refuse)? else {
+        return Err(Box::new(problem::challenge(shelf)));
+    };
+    let Some(asked) = asked else {
+        let detail = "A payment came without a subject: name a ticker.";
+        return Err(refuse(Refusal::new(RefusalCode::InsufficientSubject, detail)));
+    };
+    let version = payment.version;
+    let purchase = Purchase {
+        product: shelf.product.clone(),
+        offer: shelf.offer.clone(),
+        payment,
+        request_fp: fp.clone(),
+        request_id: RequestId::of(&parts.extensions),
+        subject: asked.ticker.clone(),
+        mode: asked.mode,
+        call_chain_depth: chain.hops().len(),
+        synthesizer: shop.synthesizer,
+    };
+    let mut seat = Seat { home: Home::default(), presence: Presence::default(), version, payment_id: Uuid::nil() };
+    match shop.paywall.admit(purchase, &seat.home, &seat.presence).await {
+        Admission::Answer(outcome) => Err(Box::new(problem::outcome(shop, shelf, version, outcome))),
+        Admission::Proceed(verified) => {
+            seat.payment_id = verified.payment_id();
+            let mut request = Request::from_parts(parts, Body::empty());
+            let paid = Paid { verified, asked, version };
+            request.extensions_mut().insert(Slot(Arc::new(Mutex::new(Some(paid)))));
+            Ok((request, seat))
+        }
+    }
+}
+
+/// Runs the handler apart from the connection, so that a buyer who hangs up leaves no payment behind in the middle of a step.
+async fn serve(counter: Counter, request: Request, seat: Seat, next: Next) -> Response {
+    let Seat { home, presence, version, payment_id } = seat;
+    let Counter { shop, shelf } = counter.clone();
+    // decided, and then the face failed: the rows know how it ended, and the same payment brings it
+    let lost = move |counter: &Counter| {
+        problem::outcome(&counter.shop, &counter.shelf, version, Outcome::Pending { payment_id, transaction: None })
+    };
+    let work = counter.shop.work.spawn(async move {
+        let handled = std::panic::AssertUnwindSafe(next.run(request)).catch_unwind().await;
+        match (home.refuse_left_over().await, handled) {
+            (Some(outcome), _) => problem::outcome(&shop, &shelf, version, outcome),
+            (None, Ok(response)) => response,
+            (None, Err(_)) => lost(&Counter { shop, shelf }),
+        }
+    });
+    let mut leaving = Leaving { presence, answered: false };
+    let response = work.await;
+    leaving.answered = true;
+    response.unwrap_or_else(|_| lost(&counter))
+}
+
+/// Says that the buyer is gone when the connection's future is dropped before it got its response.
+struct Leaving {
+    presence: Presence,
+    answered: bool,
+}
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        if !self.answered {
+            self.presence.leave();
+        }
+    }
+}
+
+/// The body of a POST: JSON, not compressed, within its bound and in time. A GET has none that counts.
+async fn read_body(parts: &Parts, body: Body) -> Result<Bytes, Stop> {
+    if parts.method != Method::POST {
+        return Ok(Bytes::new());
+    }
+    let stop = |status, detail: &str| Box::new(problem::plain(status, detail));
+    if parts.headers.get(CONTENT_ENCODING).is_some_and(|v| !v.as_bytes().eq_ignore_ascii_case(b"identity")) {
+        return Err(stop(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Send the body without Content-Encoding."));
+    }
+    let limited = Limited::new(body, limits::REQUEST_BODY_BYTES_MAX).collect();
+    let bytes = match tokio::time::timeout(limits::REQUEST_BODY_WAIT, limited).await {
+        Ok(Ok(collected)) => collected.to_bytes(),
+        Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => {
+            let detail = format!("The body is longer than {} bytes.", limits::REQUEST_BODY_BYTES_MAX);
+            return Err(stop(StatusCode::PAYLOAD_TOO_LARGE, &detail));
+        }
+        Ok(Err(_)) => return Err(stop(StatusCode::BAD_REQUEST, "The body could not be read.")),
+        Err(_) => return Err(stop(StatusCode::REQUEST_TIMEOUT, "The body did not arrive in time.")),
+    };
+    let kind = parts.headers.get(CONTENT_TYPE).map(|v| v.to_str().unwrap_or("").split(';').next().unwrap_or("").trim());
+    if !bytes.is_empty() && !kind.is_some_and(|k| k.eq_ignore_ascii_case("application/json")) {
+        return Err(stop(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Send the body as application/json."));
+    }
+    Ok(bytes)
+}
+
+fn pairs_of_body(body: &[u8]) -> Result<Vec<(String, String)>, Stop> {
+    if body.is_empty() {
+        return Ok(Vec::new());
+    }
+    let parsed = strict_json::parse(body, limits::REQUEST_BODY_DEPTH_MAX)
+        .map_err(|e| e.to_string())
+        .and_then(|value| input::pairs_of(&value));
+    parsed.map_err(|detail| {
+        Box::new(problem::plain(StatusCode::BAD_REQUEST, &format!("The body is not usable: {detail}.")))
+    })
+}
+
+fn pairs_of_query(parts: &Parts) -> Vec<(String, String)> {
+    form_urlencoded::parse(parts.uri.query().unwrap_or("").as_bytes()).into_owned().collect()
+}
+
+fn rate_by_address(shop: &Shop, parts: &Parts) -> Result<(), Refusal> {
+    let address: Option<IpAddr> = parts.extensions.get::<SocketAddr>().map(SocketAddr::ip);
+    match (&shop.address_rate, address) {
+        (Some(limiter), Some(address)) if limiter.check_key(&address).is_err() => Err(Refusal::new(
+            RefusalCode::RateLimited,
+            format!("More than {} requests of this address in a minute.", shop.rules.rate_per_minute),
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn rule_call_chain(shop: &Shop, headers: &HeaderMap) -> Result<CallChain, Refusal> {
+    let lines = headers.get_all(call_chain::HEADER).iter().map(http::HeaderValue::as_bytes);
+    call_chain::rule(lines, shop.rules.identity, shop.rules.max_depth).map_err(|violation| {
+        let code = match &violation {
+            call_chain::Violation::Invalid => RefusalCode::CallChainInvalid,
+            call_chain::Violation::Loop { .. } => RefusalCode::CallChainLoop,
+            call_chain::Violation::TooDeep { .. } => RefusalCode::CallChainDepth,
+        };
+        let hops: Vec<String> = violation.hops().iter().map(checksummed).collect();
+        Refusal::new(code, format!("{violation}."))
+            .with("call_chain", json!({"hops": hops, "max_depth": shop.rules.max_depth}))
+    })
+}
+
+/// Input with policy and, where the list is in memory, the unknown ticker. None when it is absent.
+fn read_input(shop: &Shop, pairs: &[(String, String)]) -> Result<Option<Fundamentals>, Refusal> {
+    let asked = match input::read(pairs) {
+        Input::Absent => return Ok(None),
+        Input::Invalid(detail) => return Err(Refusal::new(RefusalCode::InsufficientSubject, detail)),
+        Input::Asked(asked) => asked,
+    };
+    if shop.rules.denied_subjects.contains(&asked.ticker) {
+        let detail = format!("This operator sells no research on {}.", asked.ticker);
+        return Err(Refusal::new(RefusalCode::PolicyRefusal, detail));
+    }
+    match shop.pipeline.get_subject(&asked.ticker) {
+        Lookup::Unknown => {
+            let detail = format!("{} is not a ticker that this source has filings for.", asked.ticker);
+            Err(Refusal::new(RefusalCode::InsufficientSubject, detail))
+        }
+        Lookup::Known(_) | Lookup::NotLoaded => Ok(Some(asked)),
+    }
+}
+
+/// The one payment header of a request. Two of them, or one twice, is no payment that we would guess about.
+fn read_payment(headers: &HeaderMap) -> Result<Option<Payment>, Refusal> {
+    let mut found = None;
+    for version in [Version::V1, Version::V2] {
+        for value in headers.get_all(version.payment_header()) {
+            if found.replace((version, value)).is_some() {
+                return Err(Refusal::new(RefusalCode::PaymentMalformed, "More than one payment header; send one."));
+            }
+        }
+    }
+    let Some((version, value)) = found else { return Ok(None) };
+    let text =
+        value.to_str().map_err(|_| Refusal::new(RefusalCode::PaymentMalformed, "The payment header is not ASCII."))?;
+    match x402::decode(version, text) {
+        Ok(payment) => Ok(Some(payment)),
+        Err(error) => {
+            Err(Refusal::new(RefusalCode::PaymentMalformed, format!("{}: {error}.", version.payment_header())))
+        }
+    }
+}
