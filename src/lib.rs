@@ -16,24 +16,43 @@ pub mod strict_json;
 
 // layer 1: domain
 pub mod call_chain;
+pub mod catalog;
 pub mod memo;
+pub mod refusal;
 pub mod x402;
 
 // layer 2: adapters
 #[cfg(feature = "server")]
-pub mod postgres;
 pub mod facilitator;
 #[cfg(feature = "server")]
-pub mod store;
-
-// layer 2: adapters
+pub mod postgres;
+#[cfg(feature = "server")]
+pub mod signer;
 #[cfg(feature = "server")]
 pub mod source;
 #[cfg(feature = "server")]
 pub mod store;
+#[cfg(feature = "server")]
+pub mod synth;
 
 // layer 3: application
+#[cfg(feature = "server")]
+pub mod ledger;
 #[cfg(feature = "server")]
 pub mod paywall;
 #[cfg(feature = "server")]
 pub mod pipeline;
+
+// layer 4: faces
+#[cfg(feature = "server")]
+pub mod cli;
+#[cfg(feature = "server")]
+pub mod http;
+
+// composition
+#[cfg(feature = "server")]
+pub mod app;
+#[cfg(feature = "server")]
+pub mod config;
+#[cfg(feature = "server")]
+pub mod telemetry;

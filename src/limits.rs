@@ -38,6 +38,95 @@ pub const VERIFY_BUDGET: Duration = Duration::from_secs(10);
 /// Bytes of a facilitator's answer that are read.
 pub const FACILITATOR_BODY_BYTES_MAX: usize = 64 * 1024;
 
+/// How long a claim may be worked on before another request may take it over: verify, work and some slack.
+pub const CLAIM_LEASE: Duration = Duration::from_secs(75);
+
+/// How long a settle call may stay unanswered before the payment counts as unknown and may be presented again.
+pub const SETTLE_LEASE: Duration = Duration::from_secs(50);
+
+/// Pause between two heartbeats of a process; claims of a process silent for ten seconds are free.
+pub const HEARTBEAT: Duration = Duration::from_secs(2);
+
+/// How long a repeat of a payment waits for the settle call that runs before it is told to come back.
+pub const REPEAT_WAIT: Duration = Duration::from_secs(3);
+
+/// Pause between two looks while waiting for that.
+pub const REPEAT_POLL: Duration = Duration::from_millis(50);
+
+/// Connections to Postgres of one process.
+pub const DATABASE_CONNECTIONS: u32 = 16;
+
+/// Longest wait for a connection.
+pub const DATABASE_WAIT: Duration = Duration::from_secs(5);
+
+/// Prepared statements kept per connection; the service has about twenty.
+pub const STATEMENT_CACHE: usize = 64;
+
+/// Rows of one page of the ledger.
+pub const LEDGER_PAGE_MAX: i64 = 500;
+
+/// Seconds of an authorization kept free for the settle call: work that runs longer is refused before it can be charged.
+pub const SETTLE_RESERVE_S: u64 = 15;
+
+/// Seconds that an authorization must still be valid when it is presented: the settle reserve, and as long again for work.
+pub const AUTHORIZATION_LEFT_S_MIN: u64 = 2 * SETTLE_RESERVE_S;
+
+/// `maxTimeoutSeconds` of our offers: work and settle budgets, twice.
+pub const OFFER_TIMEOUT_S: u32 = 180;
+// x402 and facilitators
+
+/// Bytes of our own `PAYMENT-REQUIRED` header: clients and proxies read 8 KiB of headers in all.
+pub const CHALLENGE_HEADER_BYTES_MAX: usize = 6 * 1024;
+
+/// Bytes of a seller's terms that are read when buying; extensions with schemas make them longer than ours.
+pub const PEER_CHALLENGE_BYTES_MAX: usize = 64 * 1024;
+
+/// Nesting of a seller's terms: extensions carry JSON Schemas.
+pub const PEER_CHALLENGE_DEPTH_MAX: usize = 32;
+
+/// Offers of one 402 that are read when buying.
+pub const PEER_OFFERS_MAX: usize = 64;
+
+/// Seconds that a payment of ours is valid, whatever timeout the seller asks for.
+pub const BUY_WINDOW_S_MAX: u64 = 300;
+
+/// Characters kept of a text that somebody else wrote, such as a facilitator's reason.
+pub const FOREIGN_TEXT_CHARS_MAX: usize = 160;
+
+// the HTTP face
+
+/// Bytes of a request's header block. Payment headers are at most 8 KiB; what else a client sends fits the rest.
+pub const HEADER_BYTES_MAX: usize = 16 * 1024;
+
+/// Bytes that a connection buffers: above the header bound, so that we answer and not the library, which has no body.
+pub const CONNECTION_BUFFER_BYTES: usize = 64 * 1024;
+
+/// Time for a request's headers to arrive, the idle time of a kept connection included.
+pub const HEADER_WAIT: Duration = Duration::from_secs(15);
+
+/// Bytes of a request body. The input of every product fits a few hundred.
+pub const REQUEST_BODY_BYTES_MAX: usize = 16 * 1024;
+
+/// Nesting of a request body; inputs are flat.
+pub const REQUEST_BODY_DEPTH_MAX: usize = 4;
+
+/// Time for a request body to arrive.
+pub const REQUEST_BODY_WAIT: Duration = Duration::from_secs(10);
+
+/// Open connections of one listener.
+pub const CONNECTIONS_MAX: usize = 4_096;
+
+/// Pause after a connection that could not be accepted: file descriptors come back.
+pub const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// How long a stop waits for open requests: a settle call that has begun is always waited for.
+pub const DRAIN_BUDGET: Duration = Duration::from_secs(60);
+
+/// How long a client may keep a public document.
+pub const DOCUMENT_AGE_S: u32 = 300;
+
+/// Pause between two sweeps of the tables that count requests by address and payer.
+pub const RATE_TABLE_SWEEP: Duration = Duration::from_secs(60);
 // The private PostgreSQL cluster.
 
 /// Time that a cluster may take from the start of its process to its first accepted connection.
@@ -90,38 +179,6 @@ pub const POSTGRES_CONNECTIONS_MAX: u32 = 100;
 
 /// Bytes of a Unix socket's path: 108 in the kernel's structure less the closing zero.
 pub const UNIX_SOCKET_PATH_BYTES_MAX: usize = 107;
-// x402 and facilitators
-
-/// Bytes of our own `PAYMENT-REQUIRED` header: clients and proxies read 8 KiB of headers in all.
-pub const CHALLENGE_HEADER_BYTES_MAX: usize = 6 * 1024;
-
-/// Bytes of a seller's terms that are read when buying; extensions with schemas make them longer than ours.
-pub const PEER_CHALLENGE_BYTES_MAX: usize = 64 * 1024;
-
-/// Nesting of a seller's terms: extensions carry JSON Schemas.
-pub const PEER_CHALLENGE_DEPTH_MAX: usize = 32;
-
-/// Offers of one 402 that are read when buying.
-pub const PEER_OFFERS_MAX: usize = 64;
-
-/// Seconds that a payment of ours is valid, whatever timeout the seller asks for.
-pub const BUY_WINDOW_S_MAX: u64 = 300;
-
-/// Characters kept of a text that somebody else wrote, such as a facilitator's reason.
-pub const FOREIGN_TEXT_CHARS_MAX: usize = 160;
-
-/// Nesting of a facilitator's answer: extensions may carry schemas.
-pub const FACILITATOR_JSON_DEPTH_MAX: usize = 32;
-
-/// Entries of `/supported` that are read.
-pub const FACILITATOR_KINDS_MAX: usize = 1_024;
-
-/// Seconds that an authorization must still be valid for the simulated facilitator, as the real ones demand.
-pub const SIMULATED_MARGIN_S: u64 = 6;
-
-/// How long an idle connection to a facilitator is kept: less than the 5 s after which Node closes its own, since a call
-/// on a connection that is just being closed ends as unknown.
-pub const FACILITATOR_IDLE: Duration = Duration::from_secs(4);
 /// Characters of a company name that are kept. The longest honest ones are under 100.
 pub const NAME_CHARS_MAX: usize = 120;
 
@@ -151,6 +208,34 @@ pub const FILINGS_BLOCKED: Duration = Duration::from_secs(600);
 
 /// Documents of one filer in a folder; real folders have one or two.
 pub const FILINGS_FILES_PER_FILER_MAX: usize = 16;
+/// Nesting of a facilitator's answer: extensions may carry schemas.
+pub const FACILITATOR_JSON_DEPTH_MAX: usize = 32;
+
+/// Entries of `/supported` that are read.
+pub const FACILITATOR_KINDS_MAX: usize = 1_024;
+
+/// Seconds that an authorization must still be valid for the simulated facilitator, as the real ones demand.
+pub const SIMULATED_MARGIN_S: u64 = 6;
+
+// jim as a buyer
+
+/// Bytes of an answer that is bought.
+pub const BUY_BODY_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// Time for one request of a purchase: longer than any seller's work and settle together.
+pub const BUY_REQUEST_WAIT: Duration = Duration::from_secs(120);
+
+/// How long the same payment is sent again while its outcome is unknown.
+pub const BUY_RETRY_BUDGET: Duration = Duration::from_secs(60);
+
+/// Pause before it is sent again, when the seller names none.
+pub const BUY_RETRY_PAUSE: Duration = Duration::from_secs(2);
+
+/// Longest pause that a seller may ask for.
+pub const BUY_RETRY_PAUSE_MAX: Duration = Duration::from_secs(15);
+/// How long an idle connection to a facilitator is kept: less than the 5 s after which Node closes its own, since a call
+/// on a connection that is just being closed ends as unknown.
+pub const FACILITATOR_IDLE: Duration = Duration::from_secs(4);
 /// Bytes of a sentence that a violation quotes: enough to find it, bounded against a memo without a full stop.
 pub const SEGMENT_SHOWN_BYTES_MAX: usize = 400;
 

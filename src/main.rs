@@ -1,3 +1,7 @@
 //! The `jim` command.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    jim::cli::main()
+}

@@ -28,9 +28,9 @@ use tokio_util::sync::CancellationToken;
 use self::{
     account::Account,
     place::{FolderLock, Place},
-    server::{DATABASE, MAINTENANCE, Probe, Running},
+    server::{MAINTENANCE, Probe, Running},
 };
-pub use self::{error::Error, machine::Machine};
+pub use self::{error::Error, machine::Machine, server::DATABASE};
 use crate::limits::{POSTGRES_JOIN_WAIT, POSTGRES_RETRY_PAUSE, POSTGRES_START_WAIT};
 
 /// What the operator decides about the private cluster.

@@ -31,9 +31,11 @@ use crate::limits::{
     POSTGRES_QUIT_WAIT, POSTGRES_RETRY_PAUSE, POSTGRES_START_WAIT, POSTGRES_STOP_WAIT,
 };
 
-/// The cluster's superuser and the database of the service.
+/// The cluster's superuser.
 pub(super) const USER: &str = "jim";
-pub(super) const DATABASE: &str = "jim";
+
+/// The database of the service inside the cluster.
+pub const DATABASE: &str = "jim";
 
 /// The database that every cluster has.
 pub(super) const MAINTENANCE: &str = "postgres";

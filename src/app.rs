@@ -1,0 +1,441 @@
+//! Composition: builds the adapters, hands them to the faces, and owns the order in which things start and stop.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+
+use sqlx::PgPool;
+use sqlx::postgres::PgConnectOptions;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::catalog::{self, Product};
+use crate::clock::{Clock, SystemClock};
+use crate::config::{self, Filings, Settings};
+use crate::evm::{Address, SecretKey, TokenDomain};
+use crate::facilitator::{Budgets, Remote, Simulated};
+use crate::http::shelf::{Shelf, Till};
+use crate::http::{self, Rules, Shop, router, server};
+use crate::limits;
+use crate::paywall::contract::Contract;
+use crate::paywall::port::Facilitator;
+use crate::paywall::{Paywall, Policy};
+use crate::pipeline::Pipeline;
+use crate::pipeline::port::{Source, Synthesizer};
+use crate::postgres::{self, Cluster};
+use crate::refusal::document::Deployment;
+use crate::signer::{self, Signer};
+use crate::source::filings::{self, FilingsConfig};
+use crate::store::filing_cache::PgFilingCache;
+use crate::store::journal::Journal;
+use crate::store::{self};
+use crate::synth::faulty::Faulty;
+use crate::synth::renderer::Renderer;
+
+/// Where the SEC publishes its ticker list.
+const SEC_FILES: &str = "https://www.sec.gov";
+
+/// Where the SEC publishes companyfacts.
+const SEC_DATA: &str = "https://data.sec.gov";
+
+/// A running service.
+pub struct App {
+    /// Address of the public listener.
+    pub public_addr: SocketAddr,
+    /// Address of the operator's listener.
+    pub operator_addr: SocketAddr,
+    /// Where buyers reach it.
+    pub public_url: String,
+    /// The operator's token, when it was made just now.
+    pub new_token: Option<String>,
+    /// The database.
+    pub pool: PgPool,
+    /// The simulated facilitator, when it is that.
+    pub simulated: Option<Arc<Simulated>>,
+    /// The switch that makes the synthesizer lie, with `demo_faults`.
+    pub faulty: Option<Faulty>,
+    /// Who is paid.
+    pub pay_to: Address,
+    journal: Journal,
+    cluster: Option<Cluster>,
+    stop: CancellationToken,
+    shop: Arc<Shop>,
+    tasks: TaskTracker,
+}
+
+/// What tests put in place of an adapter.
+#[derive(Clone, Default)]
+pub struct Parts {
+    /// Who writes drafts.
+    pub synthesizer: Option<Arc<dyn Synthesizer>>,
+    /// Where facts come from.
+    pub source: Option<Arc<dyn Source>>,
+    /// Wall-clock time.
+    pub clock: Option<Arc<dyn Clock>>,
+}
+
+/// Why the service does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// A setting or a file that one names.
+    #[error("{0}")]
+    Settings(String),
+    /// The private cluster.
+    #[error(transparent)]
+    Postgres(#[from] postgres::Error),
+    /// The database.
+    #[error(transparent)]
+    Database(#[from] store::Error),
+}
+
+impl StartError {
+    /// Exit status: 2 configuration, 3 database.
+    pub fn exit_status(&self) -> u8 {
+        match self {
+            Self::Settings(_) => 2,
+            Self::Postgres(_) | Self::Database(_) => 3,
+        }
+    }
+}
+
+impl App {
+    /// Starts everything in order: keys, database, contract, adapters, listeners. `cancel` ends a start that is under way.
+    pub async fn start(settings: Settings, parts: Parts, cancel: CancellationToken) -> Result<Self, StartError> {
+        let signer = Signer::load_or_create(&settings.keys_dir).map_err(say)?;
+        let pay_to = match settings.payments.pay_to {
+            Some(address) => address,
+            None => payee(&settings.keys_dir)?,
+        };
+        let (token, new_token) = operator_token(&settings.token_file)?;
+        let listener = bind("listen", settings.listen).await?;
+        let operator_listener = bind("operator_listen", settings.operator_listen).await?;
+        let (cluster, options) = database(&settings, cancel).await?;
+        let opened = store::open(options).await;
+        let pool = match opened {
+            Ok(pool) => pool,
+            Err(error) => return Err(abandon(cluster, error.into()).await),
+        };
+        match assemble(&settings, parts, signer, pay_to, listener.local_addr().map_err(say)?, &pool).await {
+            Ok(assembled) => {
+                Ok(Self::open(assembled, listener, operator_listener, token, new_token, cluster, pool, pay_to))
+            }
+            Err(error) => Err(abandon(cluster, error).await),
+        }
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the one place where everything that was built meets")]
+    fn open(
+        assembled: Assembled,
+        listener: TcpListener,
+        operator_listener: TcpListener,
+        token: router::TokenDigest,
+        new_token: Option<String>,
+        cluster: Option<Cluster>,
+        pool: PgPool,
+        pay_to: Address,
+    ) -> Self {
+        let Assembled { shop, journal, simulated, faulty, network } = assembled;
+        let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
+        let address = |l: &TcpListener| l.local_addr().unwrap_or_else(|_| SocketAddr::from(([0, 0, 0, 0], 0)));
+        let app = Self {
+            public_addr: address(&listener),
+            operator_addr: address(&operator_listener),
+            public_url: shop.public_url.clone(),
+            new_token,
+            pool,
+            simulated,
+            faulty,
+            pay_to,
+            journal: journal.clone(),
+            cluster,
+            stop: stop.clone(),
+            shop: Arc::clone(&shop),
+            tasks: tasks.clone(),
+        };
+        tasks.spawn(server::serve(listener, router::public(&shop), stop.clone()));
+        tasks.spawn(server::serve(operator_listener, router::operator(&shop, token), stop.clone()));
+        tasks.spawn(heartbeat(journal, stop.clone()));
+        tasks.spawn(watch_facilitator(Arc::clone(&shop), network, stop.clone()));
+        tasks.spawn(forget_old_rates(shop, stop));
+        app
+    }
+
+    /// Waits until the facilitator has listed our kind; false when it has not in that time.
+    pub async fn wait_until_supported(&self, longest: std::time::Duration) -> bool {
+        let seen = async {
+            while !self.shop.paywall.is_supported() {
+                tokio::time::sleep(limits::REPEAT_POLL).await;
+            }
+        };
+        tokio::time::timeout(longest, seen).await.is_ok()
+    }
+
+    /// Stops taking requests, lets paid work end, gives up claims, closes the pool, and last stops the cluster.
+    pub async fn stop(self) {
+        self.stop.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
+        self.shop.work.close();
+        if tokio::time::timeout(limits::DRAIN_BUDGET, self.shop.work.wait()).await.is_err() {
+            tracing::error!(
+                open = self.shop.work.len(),
+                "paid work was still running; its payments can be presented again"
+            );
+        }
+        if let Err(error) = self.journal.retire().await {
+            tracing::warn!(%error, "the claims of this process end by themselves in a few seconds");
+        }
+        self.pool.close().await;
+        if let Some(cluster) = self.cluster
+            && let Err(error) = cluster.stop().await
+        {
+            tracing::error!(%error, "the private cluster did not stop");
+        }
+    }
+}
+
+struct Assembled {
+    shop: Arc<Shop>,
+    journal: Journal,
+    simulated: Option<Arc<Simulated>>,
+    faulty: Option<Faulty>,
+    network: crate::evm::Network,
+}
+
+async fn assemble(
+    settings: &Settings,
+    parts: Parts,
+    signer: Signer,
+    pay_to: Address,
+    listening: SocketAddr,
+    pool: &PgPool,
+) -> Result<Assembled, StartError> {
+    let clock: Arc<dyn Clock> = parts.clock.unwrap_or_else(|| Arc::new(SystemClock));
+    let public_url = settings.public_url.clone().unwrap_or_else(|| format!("http://{listening}"));
+    let till = till(settings, pay_to);
+    let products = catalog::parse(catalog::BUILT_IN, settings.payments.asset_decimals).map_err(say)?;
+    let contract = publish_contract(&products, &public_url, signer, &clock, pool).await?;
+    let shelves = products
+        .into_iter()
+        .map(|p| Shelf::new(p, &till, &public_url, contract.extension()).map(Arc::new))
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(say)?;
+    let (facilitator, simulated) = facilitator(settings, pool, &till, &clock)?;
+    let source = match parts.source {
+        Some(source) => source,
+        None => open_filings(settings, pool, &clock).await?,
+    };
+    let faulty = (settings.demo_faults).then(Faulty::default);
+    let synthesizer: Arc<dyn Synthesizer> = match (parts.synthesizer, &faulty) {
+        (Some(synthesizer), _) => synthesizer,
+        (None, Some(faulty)) => Arc::new(faulty.clone()),
+        (None, None) => Arc::new(Renderer),
+    };
+    let identity = settings.identity.unwrap_or(pay_to);
+    let journal = Journal::open(pool.clone()).await?;
+    let policy = Policy {
+        denied_payers: settings.denied_payers.clone(),
+        own: [pay_to, identity].into(),
+        rate_per_minute: settings.rate_per_minute,
+        max_in_flight: settings.max_in_flight,
+        contract_wallets: settings.payments.contract_wallets,
+    };
+    let paywall = Paywall::new(journal.clone(), facilitator, contract, Arc::clone(&clock), policy);
+    let shop = Shop {
+        shelves,
+        paywall: Arc::new(paywall),
+        synthesizer: synthesizer.name(),
+        pipeline: Pipeline::new(source, synthesizer, Arc::clone(&clock), settings.max_attempts),
+        pool: pool.clone(),
+        clock,
+        rules: Rules {
+            denied_subjects: settings.denied_subjects.clone(),
+            identity,
+            max_depth: settings.max_depth,
+            rate_per_minute: settings.rate_per_minute,
+        },
+        public_url,
+        address_rate: http::per_address(settings.rate_per_minute),
+        work: TaskTracker::new(),
+    };
+    Ok(Assembled { shop: Arc::new(shop), journal, simulated, faulty, network: till.network })
+}
+
+async fn publish_contract(
+    products: &[Product],
+    public_url: &str,
+    signer: Signer,
+    clock: &Arc<dyn Clock>,
+    pool: &PgPool,
+) -> Result<Arc<Contract>, StartError> {
+    let deployment = Deployment {
+        paid_routes: products.iter().map(|p| p.path.clone()).collect(),
+        key_id: signer.key_id().to_owned(),
+        public_key: signer.public_key().to_owned(),
+        outcome_evidence: "the facilitator's answer when the same payment is presented again; no chain is read",
+    };
+    let url = format!("{public_url}/api/meta/refusal-contract");
+    Ok(Arc::new(Contract::publish(pool, &deployment, url, signer, clock.now()).await?))
+}
+
+fn till(settings: &Settings, pay_to: Address) -> Till {
+    let payments = &settings.payments;
+    Till {
+        network: payments.network,
+        asset: payments.asset,
+        asset_decimals: payments.asset_decimals,
+        asset_name: payments.asset_name.clone(),
+        asset_version: payments.asset_version.clone(),
+        pay_to,
+    }
+}
+
+type Facilitators = (Arc<dyn Facilitator>, Option<Arc<Simulated>>);
+
+fn facilitator(
+    settings: &Settings,
+    pool: &PgPool,
+    till: &Till,
+    clock: &Arc<dyn Clock>,
+) -> Result<Facilitators, StartError> {
+    match &settings.payments.facilitator_url {
+        Some(url) => Ok((Arc::new(Remote::new(url, Budgets::default()).map_err(say)?), None)),
+        None => {
+            let domain = TokenDomain {
+                name: till.asset_name.clone(),
+                version: till.asset_version.clone(),
+                chain_id: till.network.chain_id(),
+                contract: till.asset,
+            };
+            let simulated = Arc::new(Simulated::new(pool.clone(), domain, Arc::clone(clock)));
+            Ok((Arc::clone(&simulated) as Arc<dyn Facilitator>, Some(simulated)))
+        }
+    }
+}
+
+async fn open_filings(
+    settings: &Settings,
+    pool: &PgPool,
+    clock: &Arc<dyn Clock>,
+) -> Result<Arc<dyn Source>, StartError> {
+    let config = match &settings.filings {
+        Filings::Sample => FilingsConfig::Sample,
+        Filings::Folder(path) => FilingsConfig::Folder(path.clone()),
+        Filings::Live { user_agent } => FilingsConfig::Live {
+            user_agent: user_agent.clone(),
+            files_base: SEC_FILES.into(),
+            data_base: SEC_DATA.into(),
+            max_age: settings.max_age,
+        },
+    };
+    filings::open(config, Arc::new(PgFilingCache::new(pool.clone())), Arc::clone(clock)).await.map_err(say)
+}
+
+async fn database(
+    settings: &Settings,
+    cancel: CancellationToken,
+) -> Result<(Option<Cluster>, PgConnectOptions), StartError> {
+    if let Some(url) = &settings.database_url {
+        let options = url.parse().map_err(|e| StartError::Settings(format!("configuration: database_url: {e}")))?;
+        return Ok((None, options));
+    }
+    let options = postgres::Options {
+        data_dir: settings.data_dir.clone(),
+        postgres_bin: settings.postgres_bin.clone(),
+        allow_download: settings.allow_download,
+        durable: true,
+    };
+    let cluster = Cluster::start(options, cancel).await?;
+    let options = cluster.connect_options(postgres::DATABASE);
+    Ok((Some(cluster), options))
+}
+
+/// A start that failed leaves no server behind.
+async fn abandon(cluster: Option<Cluster>, error: StartError) -> StartError {
+    if let Some(cluster) = cluster
+        && let Err(stop) = cluster.stop().await
+    {
+        tracing::warn!(error = %stop, "the private cluster did not stop");
+    }
+    error
+}
+
+async fn bind(key: &str, address: SocketAddr) -> Result<TcpListener, StartError> {
+    TcpListener::bind(address)
+        .await
+        .map_err(|e| StartError::Settings(format!("cannot listen on {address} ({key}): {e}")))
+}
+
+/// The payee whose key was generated, or is generated now.
+fn payee(keys_dir: &Path) -> Result<Address, StartError> {
+    Ok(load_or_create_key(&keys_dir.join("payee.key"))?.address())
+}
+
+/// A secp256k1 key in a file of 64 hex digits that nobody else may read; made on first use.
+pub fn load_or_create_key(path: &Path) -> Result<SecretKey, StartError> {
+    if !path.exists() {
+        let mut bytes = [0u8; 32];
+        getrandom::fill(&mut bytes).map_err(say)?;
+        SecretKey::from_bytes(bytes).map_err(say)?;
+        signer::write_secret(path, crate::canonical::hex(&bytes).as_bytes()).map_err(say)?;
+    }
+    let text = signer::read_secret(path).map_err(say)?;
+    SecretKey::from_hex(text.trim()).map_err(|e| StartError::Settings(format!("key file {}: {e}", path.display())))
+}
+
+/// The operator's token: an existing file as it stands, or a new one of 256 random bits.
+fn operator_token(path: &Path) -> Result<(router::TokenDigest, Option<String>), StartError> {
+    let fresh = !path.exists();
+    if fresh {
+        let mut bytes = [0u8; 32];
+        getrandom::fill(&mut bytes).map_err(say)?;
+        signer::write_secret(path, crate::canonical::hex(&bytes).as_bytes()).map_err(say)?;
+    }
+    let token = signer::read_secret(path).map_err(say)?.trim().to_owned();
+    if token.is_empty() {
+        return Err(StartError::Settings(format!("operator.token_file {} is empty", path.display())));
+    }
+    Ok((router::TokenDigest::of(&token), fresh.then_some(token)))
+}
+
+async fn heartbeat(journal: Journal, stop: CancellationToken) {
+    while stop.run_until_cancelled(tokio::time::sleep(limits::HEARTBEAT)).await.is_some() {
+        if let Err(error) = journal.beat().await {
+            tracing::warn!(%error, "the heartbeat could not be written");
+        }
+    }
+}
+
+/// Asks until the facilitator lists our kind; from then on verify and settle calls tell how it is.
+async fn watch_facilitator(shop: Arc<Shop>, network: crate::evm::Network, stop: CancellationToken) {
+    let (name, _) = shop.paywall.facilitator();
+    loop {
+        match shop.paywall.check_supported(network).await {
+            Ok(true) => return tracing::info!(facilitator = name, %network, "the facilitator settles what we offer"),
+            Ok(false) => {
+                tracing::error!(facilitator = name, %network, "the facilitator does not list exact on our network; paid routes are shut")
+            }
+            Err(error) => {
+                tracing::warn!(%error, facilitator = name, "the facilitator cannot be reached; paid routes are shut")
+            }
+        }
+        if stop.run_until_cancelled(tokio::time::sleep(config::SUPPORTED_PAUSE)).await.is_none() {
+            return;
+        }
+    }
+}
+
+/// Keeps the table of addresses small: who has not asked for a minute is forgotten.
+async fn forget_old_rates(shop: Arc<Shop>, stop: CancellationToken) {
+    while stop.run_until_cancelled(tokio::time::sleep(limits::RATE_TABLE_SWEEP)).await.is_some() {
+        if let Some(limiter) = &shop.address_rate {
+            limiter.retain_recent();
+        }
+        shop.paywall.forget_old_rates();
+    }
+}
+
+fn say(error: impl std::fmt::Display) -> StartError {
+    StartError::Settings(error.to_string())
+}

@@ -1,0 +1,104 @@
+//! `jim doctor`: everything that a start needs, looked at without serving. Exit status: 0 all fine, 1 not.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use tokio_util::sync::CancellationToken;
+
+use super::Place;
+use crate::app::{App, Parts};
+use crate::clock::{Clock, SystemClock};
+use crate::config::{self, Settings};
+use crate::evm::checksummed;
+use crate::store;
+
+/// Longest difference between our clock and the database's.
+const CLOCK_DIFFERENCE_MAX: Duration = Duration::from_secs(30);
+
+/// How long the facilitator is given to list its kinds.
+const FACILITATOR_WAIT: Duration = Duration::from_secs(10);
+
+/// Check what a start needs.
+#[derive(Debug, Args)]
+pub(super) struct Doctor {
+    #[command(flatten)]
+    place: Place,
+}
+
+/// One line of the report.
+struct Finding {
+    what: &'static str,
+    good: bool,
+    detail: String,
+}
+
+impl Doctor {
+    pub(super) async fn run(self) -> ExitCode {
+        let findings = match config::load(self.place.config.as_deref(), &self.place.overrides()) {
+            Ok(settings) => examine(settings).await,
+            Err(error) => vec![Finding { what: "settings", good: false, detail: error.to_string() }],
+        };
+        for Finding { what, good, detail } in &findings {
+            println!("{} {what:<12} {detail}", if *good { "ok  " } else { "FAIL" });
+        }
+        if findings.iter().all(|f| f.good) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    }
+}
+
+async fn examine(mut settings: Settings) -> Vec<Finding> {
+    let mut findings = vec![Finding { what: "settings", good: true, detail: "every key is known and valid".into() }];
+    for warning in settings.warnings() {
+        findings.push(Finding { what: "warning", good: true, detail: warning });
+    }
+    // any free port: a service may be running on the configured ones while it is examined
+    settings.listen.set_port(0);
+    settings.operator_listen.set_port(0);
+    let public_url = settings.public_url.clone().unwrap_or_else(|| "made of the listen address".into());
+    let app = match App::start(settings, Parts::default(), CancellationToken::new()).await {
+        Ok(app) => app,
+        Err(error) => {
+            findings.push(Finding { what: "start", good: false, detail: error.to_string() });
+            return findings;
+        }
+    };
+    findings.push(Finding { what: "keys", good: true, detail: "readable by their owner alone".into() });
+    findings.push(Finding { what: "pay_to", good: true, detail: checksummed(&app.pay_to) });
+    findings.push(Finding { what: "public_url", good: true, detail: public_url });
+    findings.push(database(&app).await);
+    findings.push(clock(&app).await);
+    findings.push(facilitator(&app).await);
+    app.stop().await;
+    findings
+}
+
+async fn database(app: &App) -> Finding {
+    let good = store::ping(&app.pool).await;
+    Finding {
+        what: "database",
+        good,
+        detail: if good { "answers, schema up to date" } else { "does not answer" }.into(),
+    }
+}
+
+async fn clock(app: &App) -> Finding {
+    match store::load_clock(&app.pool).await {
+        Ok(theirs) => {
+            let apart = (SystemClock.now() - theirs).unsigned_abs();
+            let detail = format!("{} ms from the database's", apart.as_millis());
+            Finding { what: "clock", good: apart <= CLOCK_DIFFERENCE_MAX, detail }
+        }
+        Err(error) => Finding { what: "clock", good: false, detail: error.to_string() },
+    }
+}
+
+async fn facilitator(app: &App) -> Finding {
+    let good = app.wait_until_supported(FACILITATOR_WAIT).await;
+    let name = if app.simulated.is_some() { "simulated: no money moves" } else { "remote" };
+    let detail = if good {
+        format!("{name}; lists our kind")
+    } else {
+        format!("{name}; does not list our kind or cannot be reached")
+    };
+    Finding { what: "facilitator", good, detail }
+}
