@@ -1,7 +1,7 @@
 //! The arithmetic of derived facts, done again (decision 10 of the gate's specification).
 //!
-//! A formula is over fact ids and plain numbers with `+ - * /`, brackets and a leading minus: `(C2 - C1) / C1 * 100`. Pure; it
-//! derives nothing new.
+//! A formula is over fact ids and plain numbers with `+ - * /`, brackets, `abs()` and a leading minus:
+//! `(C2 - C1) / abs(C1) * 100`. Pure; it derives nothing new.
 
 use rust_decimal::Decimal;
 
@@ -9,6 +9,9 @@ use super::fact::Fact;
 
 /// Brackets within brackets that a formula may have. Real ones have two.
 const DEPTH_MAX: usize = 16;
+
+/// Decimals to which a derived value is held even when it is written with fewer: 12 may stand for 12.00, not for 12.9.
+const DECIMALS_MIN: u32 = 2;
 
 /// Whether a derived fact is what its formula gives, to one unit of its own last digit. `find` gives the value of an id.
 ///
@@ -18,7 +21,7 @@ pub fn holds<'a>(fact: &Fact, find: impl Fn(&str) -> Option<&'a Fact>) -> bool {
     let mut parser = Parser { rest: formula.as_bytes(), find: &|id| find(id).map(|fact| fact.value), depth: 0 };
     let Some(value) = parser.sum() else { return false };
     parser.blanks();
-    let unit = Decimal::new(1, fact.value.scale());
+    let unit = Decimal::new(1, fact.value.scale().max(DECIMALS_MIN));
     parser.rest.is_empty() && value.checked_sub(fact.value).is_some_and(|difference| difference.abs() <= unit)
 }
 
@@ -77,6 +80,9 @@ impl<'a> Parser<'a> {
         }
         let value = if self.take(b'-') {
             self.term().map(|value| -value)
+        } else if let Some(rest) = self.rest.strip_prefix(b"abs(") {
+            self.rest = rest;
+            self.sum().filter(|_| self.take(b')')).map(|value| value.abs())
         } else if self.take(b'(') {
             self.sum().filter(|_| self.take(b')'))
         } else {
@@ -114,6 +120,9 @@ mod tests {
     fn a_formula_is_done_again() {
         assert!(derived("(C2 - C1) / C1 * 100", "11.99"));
         assert!(derived("-(C1 - C2) / C1 * 100", "11.989"));
+        assert!(derived("(C1 - C2) / abs(C1) * 100", "-11.99"));
+        assert!(derived("C2 / C2", "1"));
+        assert!(!derived("C2 / C1", "1"));
         assert!(!derived("(C2 - C1) / C1 * 100", "12.99"));
         assert!(!derived("C1 / C2 * 100", "11.99"));
         assert!(!derived("(C2 - C9) / C1", "11.99"));
