@@ -241,3 +241,9 @@ pub const SEGMENT_SHOWN_BYTES_MAX: usize = 400;
 
 /// Characters of a figure that a violation quotes; a hostile one may be a page of digits.
 pub const FIGURE_SHOWN_CHARS_MAX: usize = 80;
+
+/// Violations of one memo that quote their sentence and facts; the ones after it keep their place and reason.
+pub const VIOLATIONS_QUOTED_MAX: usize = 100;
+
+/// Citations that one figure may take its fact from when it is not bound in order. Honest groups have under eight.
+pub const CITED_PER_FIGURE_MAX: usize = 16;

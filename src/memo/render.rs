@@ -96,14 +96,20 @@ fn words(text: &str) -> String {
         })
         .collect();
     let mut out = kept.split_whitespace().collect::<Vec<_>>().join(" ");
-    if !super::figure::extract(&format!("{out}: x")).is_empty() {
+    if !silent(&out) {
         // a digit that would count as a figure is not part of a name that can be shown
         out.retain(|c| !c.is_ascii_digit());
     }
-    if !super::figure::extract(&format!("{out}: x")).is_empty() {
+    if !silent(&out) {
         out = "Measure".to_owned();
     }
     out
+}
+
+/// Whether the gate reads no figure in a text, wherever the renderer puts it.
+fn silent(text: &str) -> bool {
+    let places = format!("{text}: x\n\nx about {text}, x. {text} (FY2024): x\n\n| {text} | x |");
+    super::figure::extract(&places).is_empty()
 }
 
 #[cfg(test)]

@@ -7,8 +7,11 @@ use super::precision::Shown;
 use crate::memo::fact::{Currency, Fact, Unit};
 use crate::memo::figure::{Counted, Figure, Mark, Measure, power};
 
+/// One or two readings of a figure.
+pub(super) type Readings = [Option<Shown>; 2];
+
 /// What the figure shows in the fact's unit: one reading, or two when a table's header may or may not apply.
-pub(super) fn shown(figure: &Figure, fact: &Fact) -> Result<Vec<Shown>, Reason> {
+pub(super) fn shown(figure: &Figure, fact: &Fact) -> Result<Readings, Reason> {
     let Some(plain) = scaled(figure, 0) else { return Err(Reason::UnreadableFigure) };
     let percent = fact.unit == Unit::Percent;
     match fact.unit {
@@ -16,13 +19,15 @@ pub(super) fn shown(figure: &Figure, fact: &Fact) -> Result<Vec<Shown>, Reason> 
         Unit::PerShare(currency) => per_share(figure, currency, plain),
         Unit::Shares | Unit::Count => counted(figure, fact, plain),
         Unit::Percent | Unit::Points => match figure.measure {
-            Measure::Percent | Measure::Fraction if percent => Ok(vec![plain]),
+            Measure::Percent | Measure::Fraction if percent => Ok([Some(plain), None]),
             Measure::Growth if percent && is_change(&fact.label) => growth(plain),
-            Measure::Points if !percent || is_difference(&fact.label) => Ok(vec![plain]),
+            Measure::Points if !percent || is_difference(&fact.label) => Ok([Some(plain), None]),
             Measure::BasisPoints if !percent || is_difference(&fact.label) => {
-                scaled(figure, -2).map(|s| vec![s]).ok_or(Reason::UnitMismatch)
+                scaled(figure, -2).map(|s| [Some(s), None]).ok_or(Reason::UnitMismatch)
             }
-            Measure::Bare if percent && figure.ratio => scaled(figure, 2).map(|s| vec![s]).ok_or(Reason::UnitMismatch),
+            Measure::Bare if percent && figure.ratio => {
+                scaled(figure, 2).map(|s| [Some(s), None]).ok_or(Reason::UnitMismatch)
+            }
             Measure::Bare
             | Measure::Money(_)
             | Measure::Percent
@@ -33,10 +38,10 @@ pub(super) fn shown(figure: &Figure, fact: &Fact) -> Result<Vec<Shown>, Reason> 
             | Measure::Growth => Err(Reason::UnitMismatch),
         },
         Unit::Multiple | Unit::Ratio => match figure.measure {
-            Measure::Multiple | Measure::Growth => Ok(vec![plain]),
-            Measure::Bare if figure.counted != Counted::Units && !figure.per_share => Ok(vec![plain]),
+            Measure::Multiple | Measure::Growth => Ok([Some(plain), None]),
+            Measure::Bare if figure.counted != Counted::Units && !figure.per_share => Ok([Some(plain), None]),
             Measure::Percent | Measure::Fraction if fact.unit == Unit::Ratio => {
-                scaled(figure, -2).map(|s| vec![s]).ok_or(Reason::UnitMismatch)
+                scaled(figure, -2).map(|s| [Some(s), None]).ok_or(Reason::UnitMismatch)
             }
             Measure::Bare
             | Measure::Money(_)
@@ -46,7 +51,7 @@ pub(super) fn shown(figure: &Figure, fact: &Fact) -> Result<Vec<Shown>, Reason> 
             | Measure::Fraction => Err(Reason::UnitMismatch),
         },
         Unit::Index => match figure.measure {
-            Measure::Bare if figure.counted == Counted::Unsaid && !figure.per_share => Ok(vec![plain]),
+            Measure::Bare if figure.counted == Counted::Unsaid && !figure.per_share => Ok([Some(plain), None]),
             Measure::Bare
             | Measure::Money(_)
             | Measure::Percent
@@ -59,7 +64,7 @@ pub(super) fn shown(figure: &Figure, fact: &Fact) -> Result<Vec<Shown>, Reason> 
     }
 }
 
-fn money(figure: &Figure, fact: &Fact, currency: Currency) -> Result<Vec<Shown>, Reason> {
+fn money(figure: &Figure, fact: &Fact, currency: Currency) -> Result<Readings, Reason> {
     match figure.measure {
         Measure::Bare => {}
         Measure::Money(mark) => same_currency(mark, currency)?,
@@ -75,10 +80,10 @@ fn money(figure: &Figure, fact: &Fact, currency: Currency) -> Result<Vec<Shown>,
     if figure.counted != Counted::Unsaid || figure.per_share && !priced(&fact.label) {
         return Err(Reason::UnitMismatch);
     }
-    scaled(figure, figure.header_exponent).map(|s| vec![s]).ok_or(Reason::ValueMismatch)
+    scaled(figure, figure.header_exponent).map(|s| [Some(s), None]).ok_or(Reason::ValueMismatch)
 }
 
-fn per_share(figure: &Figure, currency: Currency, plain: Shown) -> Result<Vec<Shown>, Reason> {
+fn per_share(figure: &Figure, currency: Currency, plain: Shown) -> Result<Readings, Reason> {
     match figure.measure {
         Measure::Bare => {}
         Measure::Money(mark) => same_currency(mark, currency)?,
@@ -94,22 +99,22 @@ fn per_share(figure: &Figure, currency: Currency, plain: Shown) -> Result<Vec<Sh
     if figure.counted != Counted::Unsaid || figure.scale > 0 {
         return Err(Reason::UnitMismatch);
     }
-    Ok(vec![plain])
+    Ok([Some(plain), None])
 }
 
-fn counted(figure: &Figure, fact: &Fact, plain: Shown) -> Result<Vec<Shown>, Reason> {
+fn counted(figure: &Figure, fact: &Fact, plain: Shown) -> Result<Readings, Reason> {
     let shares = fact.unit == Unit::Shares;
     if figure.measure != Measure::Bare || figure.per_share || figure.counted == Counted::Units && shares {
         return Err(Reason::UnitMismatch);
     }
     let header = if shares && figure.header_exponent != 0 { scaled(figure, figure.header_exponent) } else { None };
-    Ok([Some(plain), header].into_iter().flatten().collect())
+    Ok([Some(plain), header])
 }
 
 /// "doubled" over a growth of 100 %.
-fn growth(plain: Shown) -> Result<Vec<Shown>, Reason> {
+fn growth(plain: Shown) -> Result<Readings, Reason> {
     let percent = (plain.magnitude - Decimal::ONE).abs() * Decimal::ONE_HUNDRED;
-    Ok(vec![Shown { magnitude: percent, quantum: Decimal::TEN, coarse: Decimal::TEN, significant: 1 }])
+    Ok([Some(Shown { magnitude: percent, quantum: Decimal::TEN, coarse: Decimal::TEN, significant: 1 }), None])
 }
 
 fn same_currency(mark: Mark, currency: Currency) -> Result<(), Reason> {

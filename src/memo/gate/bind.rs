@@ -12,50 +12,61 @@ struct Group<'a> {
     ids: Vec<&'a str>,
 }
 
-/// A segment with what it names.
-struct Words<'a> {
+/// A segment under judgement.
+struct Bench<'a> {
     scan: &'a Scan<'a>,
     found: &'a Found,
+    index: &'a Index<'a>,
+    field: Option<&'a str>,
     named: label::Named,
 }
 
 /// Judges every figure of a segment.
-pub(super) fn figures(scan: &Scan<'_>, found: &Found, index: &Index<'_>, field: Option<&str>, report: &mut Report) {
+pub(super) fn figures<'a>(
+    scan: &'a Scan<'a>,
+    found: &'a Found,
+    index: &'a Index<'a>,
+    field: Option<&'a str>,
+    report: &mut Report,
+) {
     if found.figures.is_empty() {
         return;
     }
     let groups = groups(scan, found);
     let polarity = polarity::read(scan, found);
-    let mut named = label::read(scan, found);
-    for (fact, _) in groups.iter().flat_map(|group| &group.ids).filter_map(|id| index.get(id)) {
-        named.settle(fact);
-    }
-    let segment = Words { scan, found, named };
+    let mut bench = Bench { scan, found, index, field, named: label::read(scan, found) };
+    bench
+        .named
+        .settle(groups.iter().flat_map(|group| &group.ids).filter_map(|id| index.get(id)).map(|(fact, _)| *fact));
+    let mut stated: Vec<Option<&Fact>> = Vec::with_capacity(found.figures.len());
     let mut next = 0;
-    let mut first = 0;
-    while first < found.figures.len() {
-        while groups.get(next).is_some_and(|g| g.at < found.figures[first].tokens.0) {
+    while let Some(figure) = found.figures.get(stated.len()) {
+        let first = stated.len();
+        while groups.get(next).is_some_and(|g| g.at < figure.tokens.0) {
             next += 1;
         }
         let before_next = |f: &Figure| groups.get(next).is_none_or(|g| f.tokens.0 < g.at);
-        let last = first + found.figures[first..].iter().take_while(|f| before_next(f)).count().max(1);
+        let count = found.figures[first..].iter().take_while(|f| before_next(f)).count().max(1);
         // none follows: the nearest before it
-        let follows = groups.get(next).is_some();
         let group = groups.get(next).or(groups.last());
         let ids: &[&str] = group.map_or(&[], |g| &g.ids);
-        let in_order = follows && ids.len() == last - first && ids.len() > 1;
-        for (i, figure) in found.figures[first..last].iter().enumerate() {
-            let ids = if in_order { &ids[i..=i] } else { ids };
-            let ids = &ids[..ids.len().min(limits::FACTS_MAX)];
-            report.figures_checked += 1;
-            let verdict = verdict(&segment, figure, ids, index, &polarity[first + i]);
-            match verdict {
-                None => report.figures_covered += 1,
-                Some(reason) => report.violations.push(violation(scan, found, figure, reason, ids, index, field)),
+        let in_order = next < groups.len() && ids.len() == count && count > 1;
+        for (i, figure) in found.figures[first..first + count].iter().enumerate() {
+            let ids = if in_order { &ids[i..=i] } else { &ids[..ids.len().min(limits::CITED_PER_FIGURE_MAX)] };
+            let verdict = bench.verdict(figure, ids, &polarity[first + i]);
+            stated.push(verdict.ok());
+            if let Err(reason) = verdict {
+                bench.refuse(figure, reason, ids, report);
             }
         }
-        first = last;
     }
+    for at in polarity::contradicted_levels(scan, found, &stated) {
+        if let Some(fact) = stated[at].take() {
+            bench.refuse(&found.figures[at], Reason::DirectionMismatch, &[fact.id.as_str()], report);
+        }
+    }
+    report.figures_checked += found.figures.len();
+    report.figures_covered += stated.iter().flatten().count();
 }
 
 fn groups<'a>(scan: &'a Scan<'_>, found: &Found) -> Vec<Group<'a>> {
@@ -72,74 +83,58 @@ fn groups<'a>(scan: &'a Scan<'_>, found: &Found) -> Vec<Group<'a>> {
     groups
 }
 
-/// Why the figure states none of the facts; none when it states one.
-fn verdict(
-    words: &Words<'_>,
-    figure: &Figure,
-    ids: &[&str],
-    index: &Index<'_>,
-    polarity: &polarity::Context,
-) -> Option<Reason> {
-    if figure.magnitude.is_none() {
-        return Some(Reason::UnreadableFigure);
-    }
-    let mut worst: Option<Reason> = None;
-    let mut known = false;
-    for &(fact, conflicting) in ids.iter().filter_map(|id| index.get(id)) {
-        known = true;
-        match compare(words, figure, fact, polarity) {
-            None if conflicting => worst = Some(Reason::ConflictingFacts),
-            None => return None,
-            // of several facts the one that comes furthest through the checks tells the reason
-            Some(reason) => worst = worst.max(Some(reason)),
+impl<'a> Bench<'a> {
+    /// The fact that the figure states, or why it states none.
+    fn verdict(&self, figure: &Figure, ids: &[&str], polarity: &polarity::Context) -> Result<&'a Fact, Reason> {
+        if figure.magnitude.is_none() {
+            return Err(Reason::UnreadableFigure);
         }
+        let mut furthest = Reason::Uncited;
+        for &(fact, conflicting) in ids.iter().filter_map(|id| self.index.get(id)) {
+            match self.compare(figure, fact, polarity) {
+                None if conflicting => furthest = Reason::ConflictingFacts,
+                None => return Ok(fact),
+                // of several facts the one that comes furthest through the checks tells the reason
+                Some(reason) => furthest = furthest.max(reason),
+            }
+        }
+        Err(furthest)
     }
-    if known { worst } else { Some(Reason::Uncited) }
-}
 
-/// The first check that fails, in the order of the specification.
-fn compare(words: &Words<'_>, figure: &Figure, fact: &Fact, polarity: &polarity::Context) -> Option<Reason> {
-    let shown = match agree::shown(figure, fact) {
-        Ok(shown) => shown,
-        Err(reason) => return Some(reason),
-    };
-    if let Some(reason) = polarity::check(figure, fact, polarity) {
-        return Some(reason);
+    /// The first check that fails, in the order of the specification.
+    fn compare(&self, figure: &Figure, fact: &Fact, polarity: &polarity::Context) -> Option<Reason> {
+        let shown = match agree::shown(figure, fact) {
+            Ok(shown) => shown,
+            Err(reason) => return Some(reason),
+        };
+        if let Some(reason) = polarity::check(figure, fact, polarity) {
+            return Some(reason);
+        }
+        if !shown.iter().flatten().any(|shown| precision::holds(shown, fact.value.abs(), figure.hedge)) {
+            return Some(Reason::ValueMismatch);
+        }
+        label::check(self.scan, self.found, figure, fact, &self.named)
     }
-    if !shown.iter().any(|shown| precision::holds(shown, fact.value.abs(), figure.hedge)) {
-        return Some(Reason::ValueMismatch);
-    }
-    label::check(words.scan, words.found, figure, fact, &words.named)
-}
 
-fn violation(
-    scan: &Scan<'_>,
-    found: &Found,
-    figure: &Figure,
-    reason: Reason,
-    ids: &[&str],
-    index: &Index<'_>,
-    field: Option<&str>,
-) -> Violation {
-    Violation {
-        reason,
-        field: field.map(str::to_owned),
-        figure: scan
-            .text
-            .get(figure.start..figure.end)
-            .unwrap_or_default()
-            .chars()
-            .take(limits::FIGURE_SHOWN_CHARS_MAX)
-            .collect(),
-        value: figure.magnitude,
-        segment: segment_text(scan, found),
-        start: figure.start,
-        end: figure.end,
-        cited: ids.iter().map(|&id| id.to_owned()).collect(),
-        expected: ids
-            .iter()
-            .filter_map(|id| index.get(id))
-            .map(|(fact, _)| Expected { id: fact.id.clone(), value: fact.value })
-            .collect(),
+    /// Adds a violation. Past a bound only the place and the reason are kept: a hostile memo must not cost its length again.
+    fn refuse(&self, figure: &Figure, reason: Reason, ids: &[&str], report: &mut Report) {
+        let quoted = report.violations.len() < limits::VIOLATIONS_QUOTED_MAX;
+        let written = self.scan.text.get(figure.start..figure.end).unwrap_or_default();
+        let facts = ids.iter().filter_map(|id| self.index.get(id));
+        report.violations.push(Violation {
+            reason,
+            field: self.field.map(str::to_owned),
+            figure: written.chars().take(limits::FIGURE_SHOWN_CHARS_MAX).collect(),
+            value: figure.magnitude,
+            segment: if quoted { segment_text(self.scan, self.found) } else { String::new() },
+            start: figure.start,
+            end: figure.end,
+            cited: if quoted { ids.iter().map(|&id| id.to_owned()).collect() } else { Vec::new() },
+            expected: if quoted {
+                facts.map(|(fact, _)| Expected { id: fact.id.clone(), value: fact.value }).collect()
+            } else {
+                Vec::new()
+            },
+        });
     }
 }

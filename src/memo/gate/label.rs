@@ -19,6 +19,9 @@ const FILLERS_MAX: usize = 8;
 /// A year further away than this names something else than the fact's period: a maturity, a plan's start.
 const NEAR_YEARS: i32 = 3;
 
+/// The same for a fact whose fiscal year is known for sure.
+const NEAR_FISCAL_YEARS: i32 = 10;
+
 /// Countries that a yield or a rate may belong to, with their names in prose.
 const COUNTRIES: &[(&str, &str)] = &[
     ("United States", "us"),
@@ -40,7 +43,8 @@ const COUNTRIES: &[(&str, &str)] = &[
     ("South Korea", "korea"),
 ];
 
-static METRICS: LazyLock<Vec<(usize, &'static str)>> = LazyLock::new(|| {
+/// Phrases by their last letter, the longest first.
+static METRICS: LazyLock<Vec<Vec<(usize, &'static str)>>> = LazyLock::new(|| {
     let lines = include_str!("metrics.txt").lines().filter(|line| !line.starts_with('#'));
     let mut out: Vec<(usize, &str)> = lines
         .filter_map(|line| line.split_once(": "))
@@ -49,8 +53,16 @@ static METRICS: LazyLock<Vec<(usize, &'static str)>> = LazyLock::new(|| {
         .collect();
     // the longest phrase that fits is the name
     out.sort_by_key(|(_, phrase)| std::cmp::Reverse(phrase.len()));
-    out
+    let mut by_letter = vec![Vec::new(); 128];
+    for (key, phrase) in out {
+        by_letter[last_letter(phrase.as_bytes())].push((key, phrase));
+    }
+    by_letter
 });
+
+fn last_letter(phrase: &[u8]) -> usize {
+    usize::from(phrase.last().map_or(0, |b| b.to_ascii_lowercase() & 0x7f))
+}
 
 /// What a segment names for all of its figures.
 #[derive(Clone, Debug, Default)]
@@ -97,7 +109,8 @@ pub(super) fn read(scan: &Scan<'_>, found: &Found) -> Named {
                 }
             }
             Kind::Word if matches!(text, b"year" | b"annual" | b"FY") => out.whole_year = true,
-            Kind::Word => name(scan, found, at, &mut out),
+            Kind::Word if text[0].is_ascii_uppercase() => name(scan, found, at, &mut out),
+            Kind::Word => {}
             Kind::Citation | Kind::Sign(_) => {}
         }
     }
@@ -171,7 +184,10 @@ fn contradicts_label(scan: &Scan<'_>, found: &Found, figure: &Figure, fact: &Fac
 /// The measure that a label names as its head: the whole of it up to brackets or a comma.
 fn metric_of_label(label: &str) -> Option<usize> {
     let head = label.split(['(', ',', '[']).next()?.trim();
-    METRICS.iter().find(|(_, phrase)| head.eq_ignore_ascii_case(phrase)).map(|&(key, _)| key)
+    METRICS[last_letter(head.as_bytes())]
+        .iter()
+        .find(|(_, phrase)| head.eq_ignore_ascii_case(phrase))
+        .map(|&(key, _)| key)
 }
 
 /// The measure named right before a figure, with nothing but verbs and fillers between.
@@ -201,7 +217,7 @@ fn named_metric(scan: &Scan<'_>, found: &Found, figure: &Figure) -> Option<usize
     let until = scan.tokens[end - 1].end as usize;
     let from = scan.tokens[first].start as usize;
     let before = bytes.get(from..until)?;
-    METRICS
+    METRICS[last_letter(before)]
         .iter()
         .find(|(_, phrase)| {
             before.len() >= phrase.len()
@@ -219,7 +235,6 @@ fn phrase_stands_alone(before: &[u8]) -> bool {
     let word = before.trim_ascii_end().rsplit(|b| *b == b' ' || *b == b'\n').next().unwrap_or_default();
     let neutral: &[&[u8]] = &[
         b"",
-        b"and",
         b"the",
         b"its",
         b"our",
@@ -256,9 +271,8 @@ fn contradicts_period(found: &Found, fact: &Fact, named: &Named) -> bool {
     // of several years their mere presence does not tell which belongs to which figure
     let Some(year) = named.year.filter(|_| named.dated && !named.years_differ) else { return false };
     let year = i32::from(year);
-    span(fact).is_some_and(|(first, last)| {
-        year < first && year + NEAR_YEARS >= first || year > last && year <= last + NEAR_YEARS
-    })
+    let near = if fact.fiscal_year.is_some() { NEAR_FISCAL_YEARS } else { NEAR_YEARS };
+    span(fact).is_some_and(|(first, last)| year < first && year + near >= first || year > last && year <= last + near)
 }
 
 /// The years that a fact's period may be called by.
@@ -278,10 +292,9 @@ fn span(fact: &Fact) -> Option<(i32, i32)> {
 
 impl Named {
     /// Takes the year back when it is the period of one of the facts that the segment cites: then it says nothing of the others.
-    pub(super) fn settle(&mut self, cited: &Fact) {
-        if let (Some(year), Some((first, last))) = (self.year, span(cited))
-            && (first..=last).contains(&i32::from(year))
-        {
+    pub(super) fn settle<'a>(&mut self, cited: impl Iterator<Item = &'a Fact>) {
+        let Some(year) = self.year.map(i32::from) else { return };
+        if cited.filter_map(span).any(|(first, last)| (first..=last).contains(&year)) {
             self.year = None;
         }
     }

@@ -160,6 +160,9 @@ fn bare_over_negative(context: &Context, fact: &Fact) -> Option<Reason> {
 }
 
 fn bare_over_positive(context: &Context, fact: &Fact) -> Option<Reason> {
+    if context.governs != Some(Pole::Negative) && !context.loss {
+        return None;
+    }
     let inverse =
         has(&fact.label, &["decrease", "decline", "reduction", "loss", "deficit", "charge", "write", "impair"]);
     if inverse {
@@ -169,4 +172,47 @@ fn bare_over_positive(context: &Context, fact: &Fact) -> Option<Reason> {
         return Some(Reason::DirectionMismatch);
     }
     (context.loss && has(&fact.label, &["income", "profit", "earnings", "gain", "eps"])).then_some(Reason::SignMismatch)
+}
+
+/// Figures of a "fell from A to B" whose facts went the other way, or of "rose to B from A" (decision 7).
+pub(super) fn contradicted_levels(scan: &Scan<'_>, found: &Found, stated: &[Option<&Fact>]) -> Vec<usize> {
+    let mut out = Vec::new();
+    let mut direction = None;
+    let mut at = found.segment.first;
+    for (i, (first, second)) in found.figures.iter().zip(found.figures.iter().skip(1)).enumerate() {
+        while at < first.tokens.0 {
+            let token = &scan.tokens[at];
+            direction = if token.is(class::UP) {
+                Some(Pole::Positive)
+            } else if token.is(class::DOWN) {
+                Some(Pole::Negative)
+            } else {
+                direction
+            };
+            at += 1;
+        }
+        let (Some(direction), Some(a), Some(b)) = (direction, stated[i], stated[i + 1]) else { continue };
+        let (from, to) = match (preposition(scan, found, first), preposition(scan, found, second)) {
+            (Some(true), Some(false)) => (a, b),
+            (Some(false), Some(true)) => (b, a),
+            _ => continue,
+        };
+        // the size of a loss rises while its value falls: only positive levels are compared
+        let comparable = from.unit == to.unit && !from.value.is_sign_negative() && !to.value.is_sign_negative();
+        let fell = to.value < from.value;
+        if comparable && from.value != to.value && fell != (direction == Pole::Negative) {
+            out.push(i);
+        }
+    }
+    out
+}
+
+/// Whether "from" stands before a figure, or else "to".
+fn preposition(scan: &Scan<'_>, found: &Found, figure: &Figure) -> Option<bool> {
+    let from = figure.tokens.0.saturating_sub(3).max(found.segment.first);
+    scan.tokens[from..figure.tokens.0].iter().rev().find_map(|token| match token.text(&scan.clean.bytes) {
+        b"from" => Some(true),
+        b"to" => Some(false),
+        _ => None,
+    })
 }

@@ -29,8 +29,8 @@ pub(super) fn holds(shown: &Shown, fact: Decimal, hedge: Hedge) -> bool {
         Hedge::Exact => near(shown, fact, shown.quantum),
         Hedge::About => near(shown, fact, shown.coarse),
         Hedge::Nearly => below && near(shown, fact, shown.coarse),
-        Hedge::Over => near(shown, fact, shown.quantum) || !below && bound(shown, fact),
-        Hedge::Under => near(shown, fact, shown.quantum) || below && bound(shown, fact),
+        Hedge::Over => fact >= shown.magnitude && (near(shown, fact, shown.quantum) || bound(shown, fact)),
+        Hedge::Under => below && (near(shown, fact, shown.quantum) || bound(shown, fact)),
     }
 }
 

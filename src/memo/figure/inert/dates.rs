@@ -115,7 +115,7 @@ pub(super) fn year(view: &View<'_>, at: usize) -> Option<usize> {
         matches!(
             t.kind,
             Kind::Sign(
-                b',' | b'(' | b'/' | b'-' | b'|' | b'=' | b'"' | b';' | b':' | 0x8c | 0x8d | b'#' | 0x93 | b'\''
+                b',' | b'(' | b'/' | b'-' | b'|' | b'=' | b'"' | b';' | b':' | 0x8c | 0x8d | b'#' | 0x90 | 0x93 | b'\''
             ) | Kind::Citation
                 | Kind::Number
         ) || t.is(class::YEAR_PREV)
