@@ -106,17 +106,17 @@ pub(super) fn year(view: &View<'_>, at: usize) -> Option<usize> {
     if view.amount_follows(end) || next.is_some_and(|t| t.word.currency != 0 || t.is(class::TIMES)) {
         return None;
     }
-    let strong = view.before_is(at, class::YEAR_STRONG | class::MONTH) || view.before(at).is_some_and(|t| t.sign(b','));
-    if view.cited(end) {
+    let strong = view.before_is(at, class::YEAR_STRONG | class::MONTH) || comma_of_date(view, at);
+    // a mark between the year and a citation does not make it less cited
+    let mark = next.is_some_and(|t| matches!(t.kind, Kind::Sign(b')' | b'|' | b'.' | b',' | b':' | b'"' | b';')));
+    if view.cited(end) || mark && (view.cited(end + 1) || view.sign(end + 1, b'|') && view.cited(end + 2)) {
         return strong.then_some(end);
     }
     let before = view.before(at);
     let opened = before.is_none_or(|t| {
         matches!(
             t.kind,
-            Kind::Sign(
-                b',' | b'(' | b'/' | b'-' | b'|' | b'=' | b'"' | b';' | b':' | 0x8c | 0x8d | b'#' | 0x90 | 0x93 | b'\''
-            ) | Kind::Citation
+            Kind::Sign(b',' | b'(' | b'/' | b'-' | b'|' | b'"' | b';' | 0x8c | b'#' | 0x90 | 0x93 | b'\'')
                 | Kind::Number
         ) || t.is(class::YEAR_PREV)
     });
@@ -138,6 +138,12 @@ pub(super) fn year(view: &View<'_>, at: usize) -> Option<usize> {
         || singular && view.before_is(at, class::YEAR_SOFT)
         || view.is(end, class::YEAR_NEXT) && !view.before_is(at, class::VERB))
     .then_some(end)
+}
+
+/// The comma of "March 3, 2025" or "Sunnyvale, 2024" stands after a day or a name; that of "Revenue, 1950" does not date it.
+fn comma_of_date(view: &View<'_>, at: usize) -> bool {
+    let Some(before) = at.checked_sub(2).filter(|&i| i >= view.segment.first) else { return false };
+    view.sign(at - 1, b',') && view.get(before).is_some_and(|t| t.kind == Kind::Number || t.is(class::MONTH))
 }
 
 fn compact_date(n: u128) -> bool {
