@@ -4,6 +4,9 @@ use super::super::lexicon::class;
 use super::super::token::Kind;
 use super::super::view::View;
 
+/// Tokens around a year in which another date tells that it is one.
+const DATE_REACH: usize = 8;
+
 /// May 2024; March 3, 2025.
 pub(super) fn month_first(view: &View<'_>, at: usize) -> Option<usize> {
     let lower = view.text(at).first().is_some_and(u8::is_ascii_lowercase);
@@ -118,7 +121,7 @@ pub(super) fn year(view: &View<'_>, at: usize) -> Option<usize> {
             t.kind,
             Kind::Sign(b',' | b'(' | b'/' | b'-' | b'|' | b'"' | b';' | 0x8c | b'#' | 0x90 | 0x93 | b'\'')
                 | Kind::Number
-        ) || t.is(class::YEAR_PREV)
+        ) || t.is(class::YEAR_PREV) && !vague(view, at)
     });
     let closed = next.is_none_or(|t| {
         matches!(
@@ -136,8 +139,27 @@ pub(super) fn year(view: &View<'_>, at: usize) -> Option<usize> {
         || named && opened
         || quarter
         || singular && view.before_is(at, class::YEAR_SOFT)
-        || view.is(end, class::YEAR_NEXT) && !view.before_is(at, class::VERB))
+        || view.is(end, class::YEAR_NEXT) && !view.before_is(at, class::VERB) && !vague(view, at))
     .then_some(end)
+}
+
+/// Whether the word before a year leads to amounts as well as to years ("sales of 1900", "rose to 2024") and nothing near says
+/// that a date is meant.
+fn vague(view: &View<'_>, at: usize) -> bool {
+    let leading = view.before(at).is_some_and(|t| {
+        matches!(
+            t.text(view.bytes),
+            b"of" | b"to" | b"and" | b"or" | b"than" | b"over" | b"at" | b"by" | b"against" | b"versus" | b"vs"
+        )
+    });
+    let from = at.saturating_sub(DATE_REACH).max(view.segment.first);
+    leading
+        && !(from..at + DATE_REACH).any(|i| {
+            i != at
+                && (view.year(i).is_some()
+                    || view.is(i, class::MONTH | class::TIME)
+                    || i < at && view.is(i, class::YEAR_STRONG))
+        })
 }
 
 /// The comma of "March 3, 2025" or "Sunnyvale, 2024" stands after a day or a name; that of "Revenue, 1950" does not date it.
