@@ -23,6 +23,7 @@ const TOP_LEVEL: [&str; 16] = [
     "tests",
     "fuzz",
     "config",
+    ".cargo",
     ".ci",
     ".gitignore",
     ".gitattributes",
