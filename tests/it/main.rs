@@ -2,5 +2,10 @@
 
 #![expect(clippy::print_stderr, reason = "tests say why they skip and what they measured")]
 
+mod constraints;
+mod free;
+mod operator;
+mod paid;
 mod postgres;
+mod store;
 mod support;

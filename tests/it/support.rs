@@ -1,3 +1,9 @@
 //! What several integration tests build on.
 
+pub(crate) mod buyer;
 pub(crate) mod database;
+pub(crate) mod facilitator;
+pub(crate) mod refusal;
+pub(crate) mod research;
+pub(crate) mod rows;
+pub(crate) mod service;

@@ -1,0 +1,12 @@
+//! The route that is sold, over HTTP: sales, refusals, unknown outcomes, and the order of the checks.
+
+mod admission;
+mod checks;
+mod crash;
+mod headers;
+mod outcomes;
+mod presence;
+mod race;
+mod refusals;
+mod replay;
+mod sale;
