@@ -247,7 +247,9 @@ begin
     if not found then
         select q.payment_id, payment_state(q.payment_id) as state into other from payments q
             where q.payer = p.payer and q.request_fp = p.request_fp
-              and payment_state(q.payment_id) in ('claimed', 'ready', 'settling', 'unknown')
+              and (payment_state(q.payment_id) in ('claimed', 'settling', 'unknown')
+                   -- an answer that nobody paid for holds the purchase only as long as its authorization can be charged
+                   or (payment_state(q.payment_id) = 'ready' and q.valid_before > extract(epoch from now())))
             limit 1;
         if found then
             outcome := 'held'; o_payment_id := other.payment_id; o_state := other.state;
@@ -308,6 +310,8 @@ begin
     if p_intent then
         insert into settle_attempts (payment_id, attempt, owner, lease_until, request_sha256)
             values (a.payment_id, 1, p_owner, now() + make_interval(secs => p_lease_s), p_request_sha256);
+    elsif a.kind = 'answer' then  -- its buyer has hung up: the memo was not handed out
+        insert into served (payment_id, status, code) values (a.payment_id, 503, 'settlement_pending');
     else
         insert into served (payment_id, status, code) values (a.payment_id, a.status, a.refusal_code);
     end if;

@@ -101,8 +101,9 @@ impl Paywall {
             // a payment that was taken before its window closed or the price moved is still answered from its rows
             let known = self.journal.find(&key, &purchase.request_fp, &purchase.payload_sha256()).await?;
             return Ok(Admission::Answer(match known {
+                // nobody works on it, and it can no longer be taken: waiting would never end
+                None | Some(Claim::Existing { state: PaymentState::Abandoned, .. }) => Outcome::Unpaid { error },
                 Some(claim) => self.answer_existing(purchase, claim).await?,
-                None => Outcome::Unpaid { error },
             }));
         }
         let Some(request) = facilitator_call(purchase) else {
@@ -320,8 +321,10 @@ impl Paywall {
                 replay: true,
             }),
             DecisionKind::Answer => pending,
-            DecisionKind::Refusal(_) => {
-                Outcome::Refused(Refused { status: decision.status, retry_after_s: None, body: decision.body })
+            DecisionKind::Refusal(code) => {
+                // the same wait as in the body, which says it a second time
+                let retry_after_s = RefusalCode::from_name(code).and_then(|code| code.row().after_s);
+                Outcome::Refused(Refused { status: decision.status, retry_after_s, body: decision.body })
             }
             DecisionKind::VerifyFailed => {
                 Outcome::Unpaid { error: String::from_utf8_lossy(&decision.body).into_owned() }

@@ -1,0 +1,8 @@
+//! An intent to settle is made by the paywall alone, after its commit.
+use jim::paywall::port::{Facilitator, FacilitatorRequest, SettleIntent};
+
+async fn settle(facilitator: &dyn Facilitator, request: FacilitatorRequest) {
+    facilitator.settle(&SettleIntent::new(request, 1)).await;
+}
+
+fn main() {}
