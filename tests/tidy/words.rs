@@ -5,7 +5,7 @@
 use super::tree::{File, in_name};
 
 /// Files that tools write: the lock files name the index that cargo uses.
-const GENERATED: [&str; 2] = ["Cargo.lock", "fuzz/Cargo.lock"];
+const GENERATED: [&str; 3] = ["Cargo.lock", "fuzz/Cargo.lock", "tests/bench/peers/x402-axum/Cargo.lock"];
 
 /// Roots of absolute paths. A path of somebody's machine is of no use to anybody else.
 const PATH_ROOTS: [&str; 4] =
