@@ -247,3 +247,15 @@ pub const VIOLATIONS_QUOTED_MAX: usize = 100;
 
 /// Citations that one figure may take its fact from when it is not bound in order. Honest groups have under eight.
 pub const CITED_PER_FIGURE_MAX: usize = 16;
+// the journal's writers
+
+/// Transitions of payments that are committed together. Thirty-two connections make groups of up to that many; a bigger one
+/// would keep its first caller waiting.
+pub const JOURNAL_GROUP_MAX: usize = 64;
+
+/// Transitions that wait for a writer; a caller beyond that waits to be let in. More paid requests are never in flight by
+/// default.
+pub const JOURNAL_QUEUE: usize = 256;
+
+/// How long a session that has just answered is believed to live; an older one is asked first.
+pub const JOURNAL_SESSION_TRUST: Duration = Duration::from_secs(1);

@@ -27,6 +27,9 @@ pub enum Error {
     /// A statement failed.
     #[error("database: {0}")]
     Statement(#[from] sqlx::Error),
+    /// A statement that wrote for several callers failed, and it is not known what of it was committed.
+    #[error("database, for a group of payments: {0}")]
+    Group(#[source] std::sync::Arc<Error>),
     /// A row holds what the code does not know: written by another version.
     #[error("database: {what} holds {value:?}, which this version does not know")]
     UnknownValue {

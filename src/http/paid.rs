@@ -94,9 +94,10 @@ async fn admit(counter: &Counter, request: Request) -> Result<(Request, Seat), S
     let query = pairs_of_query(&parts);
     let mut pairs = query.clone();
     pairs.extend(pairs_of_body(&body)?);
-    let fp = request_fp(parts.method.as_str(), parts.uri.path(), &query, &body, &shelf.product.id);
+    // not made for the terms alone, which most requests ask for
+    let fp = || request_fp(parts.method.as_str(), parts.uri.path(), &query, &body, &shelf.product.id);
     let refuse = |refusal: Refusal| {
-        let about = Circumstances { request_fp: fp.clone(), ..Circumstances::default() };
+        let about = Circumstances { request_fp: fp(), ..Circumstances::default() };
         Box::new(problem::refusal(shop, &refusal, &about))
     };
     rate_by_address(shop, &parts).map_err(refuse)?;
@@ -114,7 +115,7 @@ async fn admit(counter: &Counter, request: Request) -> Result<(Request, Seat), S
         product: shelf.product.clone(),
         offer: shelf.offer.clone(),
         payment,
-        request_fp: fp.clone(),
+        request_fp: fp(),
         request_id: RequestId::of(&parts.extensions),
         subject: asked.ticker.clone(),
         mode: asked.mode,

@@ -9,7 +9,7 @@ use super::port::{FacilitatorRequest, SettleIntent, Settlement};
 use crate::canonical;
 use crate::money::Atomic;
 use crate::refusal::{Refusal, RefusalCode};
-use crate::store::journal::{PaymentState, SettleClass};
+use crate::store::journal::{PaymentState, Record, SettleClass};
 
 /// Digest of a settle body, kept with the intent.
 pub(super) fn digest(request: &FacilitatorRequest) -> String {
@@ -32,7 +32,7 @@ impl Paywall {
             tracing::warn!(%payment_id, attempt, ?class, reason, "settle did not end with a transfer");
         }
         match self.journal.record(payment_id, attempt, class, reason.as_deref(), transaction.as_deref()).await {
-            Ok(state) => self.conclude(payment_id, state, circumstances, amount).await,
+            Ok(record) => self.conclude(payment_id, record, circumstances, amount),
             Err(error) => {
                 // the intent is on disk, so the rows say "unknown" until the same payment comes again: never a refusal
                 tracing::error!(%error, %payment_id, ?class, "the outcome of a settle call could not be stored");
@@ -41,39 +41,14 @@ impl Paywall {
         }
     }
 
-    async fn conclude(
-        &self,
-        payment_id: Uuid,
-        state: PaymentState,
-        circumstances: Circumstances,
-        amount: Atomic,
-    ) -> Outcome {
-        match state {
-            PaymentState::Ready => {
-                let detail = "The facilitator refused the connection before anything was sent; the answer is kept.";
-                let refusal = Refusal::new(RefusalCode::Overloaded, detail);
-                let body = self.contract.refusal_body(&refusal, &circumstances, self.clock.now());
-                Outcome::Refused(Refused::new(&refusal, body))
-            }
-            PaymentState::Settled
-            | PaymentState::Denied
-            | PaymentState::Refused
-            | PaymentState::Settling
-            | PaymentState::Unknown
-            | PaymentState::Claimed
-            | PaymentState::Abandoned => self.first_answer(payment_id, amount).await,
-        }
-    }
-
     /// What the rows say now; bytes that leave are bytes that were read back.
-    async fn first_answer(&self, payment_id: Uuid, amount: Atomic) -> Outcome {
-        let record = match self.journal.load(payment_id).await {
-            Ok(record) => record,
-            Err(error) => {
-                tracing::error!(%error, %payment_id, "a recorded outcome could not be read back");
-                return Outcome::Pending { payment_id, transaction: None };
-            }
-        };
+    fn conclude(&self, payment_id: Uuid, record: Record, circumstances: Circumstances, amount: Atomic) -> Outcome {
+        if record.state == PaymentState::Ready {
+            let detail = "The facilitator refused the connection before anything was sent; the answer is kept.";
+            let refusal = Refusal::new(RefusalCode::Overloaded, detail);
+            let body = self.contract.refusal_body(&refusal, &circumstances, self.clock.now());
+            return Outcome::Refused(Refused::new(&refusal, body));
+        }
         match self.replay(payment_id, record, amount) {
             Ok(Outcome::Delivered(delivery)) => Outcome::Delivered(Delivery { replay: false, ..delivery }),
             Ok(outcome) => outcome,

@@ -4,14 +4,20 @@
 //! returned, which means that the intent is on disk.
 
 mod rows;
+mod transitions;
+mod writer;
 
 use std::time::Duration;
 
+use sqlx::postgres::PgRow;
 use sqlx::{PgPool, Row};
 use uuid::Uuid;
 
 use super::Error;
 use crate::limits;
+
+use transitions::{ClaimOf, DecisionOf, SettleOf};
+use writer::Writer;
 
 pub use rows::{Claim, Decision, DecisionKind, Held, NewPayment, OrderRow, PaymentState, Record, RunRow, SettleClass};
 
@@ -20,6 +26,9 @@ pub use rows::{Claim, Decision, DecisionKind, Held, NewPayment, OrderRow, Paymen
 pub struct Journal {
     pool: PgPool,
     instance: Uuid,
+    claims: Writer<ClaimOf>,
+    decisions: Writer<DecisionOf>,
+    settles: Writer<SettleOf>,
 }
 
 impl Journal {
@@ -27,7 +36,9 @@ impl Journal {
     pub async fn open(pool: PgPool) -> Result<Self, Error> {
         let instance = Uuid::now_v7();
         sqlx::query("insert into instances (instance_id) values ($1)").bind(instance).execute(&pool).await?;
-        Ok(Self { pool, instance })
+        let options = pool.connect_options();
+        let (claims, decisions, settles) = (Writer::start(&options), Writer::start(&options), Writer::start(&options));
+        Ok(Self { pool, instance, claims, decisions, settles })
     }
 
     /// Says that this process lives; called every [`limits::HEARTBEAT`].
@@ -41,6 +52,7 @@ impl Journal {
 
     /// Ends this process's claims at once, after its work has been drained.
     pub async fn retire(&self) -> Result<(), Error> {
+        tokio::join!(self.claims.close(), self.decisions.close(), self.settles.close());
         sqlx::query("update instances set beat_at = '-infinity' where instance_id = $1")
             .bind(self.instance)
             .execute(&self.pool)
@@ -50,40 +62,7 @@ impl Journal {
 
     /// Claims a payment before anything is done for it.
     pub async fn claim(&self, payment: &NewPayment) -> Result<Claim, Error> {
-        let row = sqlx::query(
-            "select outcome, o_payment_id, o_epoch, o_state from journal_claim(row($1::uuid, $2::text, 'exact', $3::smallint, \
-             $4::text, $5::text, $6::text, $7::text, $8::text, $9::text, $10::text, $11::text, $12::text, $13::text::numeric, \
-             $14::bigint, $15::text::numeric, $16::text::numeric, now())::payments, $17, $18)",
-        )
-        .bind(Uuid::now_v7())
-        .bind(&payment.auth_key)
-        .bind(payment.x402_version)
-        .bind(&payment.network)
-        .bind(&payment.asset)
-        .bind(&payment.payer)
-        .bind(&payment.pay_to)
-        .bind(&payment.auth_nonce)
-        .bind(&payment.payload_sha256)
-        .bind(&payment.request_fp)
-        .bind(&payment.product)
-        .bind(&payment.contract_id)
-        .bind(&payment.amount)
-        .bind(payment.amount_micros.0)
-        .bind(&payment.valid_after)
-        .bind(&payment.valid_before)
-        .bind(self.instance)
-        .bind(seconds(limits::CLAIM_LEASE))
-        .fetch_one(&self.pool)
-        .await?;
-        let payment_id: Uuid = row.try_get("o_payment_id")?;
-        let state = PaymentState::parse(row.try_get("o_state")?)?;
-        Ok(match row.try_get("outcome")? {
-            "won" => Claim::Won(Held { payment_id, epoch: row.try_get("o_epoch")? }),
-            "held" => Claim::PurchaseLive { payment_id, state },
-            "reused" => Claim::Reused { payment_id, state },
-            "existing" => Claim::Existing { payment_id, state },
-            other => return Err(Error::UnknownValue { what: "claim outcome", value: other.to_owned() }),
-        })
+        self.claims.write(ClaimOf { instance: self.instance, payment: payment.clone() }).await
     }
 
     /// Looks a payment up without claiming it; None when it was never presented.
@@ -130,47 +109,15 @@ impl Journal {
         run: Option<&RunRow>,
         intent: Option<&str>,
     ) -> Result<bool, Error> {
-        let query = sqlx::query(
-            "select journal_decide(row($1::uuid, $2::text, $3::integer, $4::smallint, $5::text, $6::bytea, $7::text, $8::text, \
-             now())::answers, $9::text, row($10::uuid, $9::text, $1::uuid, $11::text, $12::text, $13::text, $14::text, \
-             $15::text, $16::text, $17::text, $18::text, $19::integer, $20::integer, $21::text, $22::bigint, $23::bigint, \
-             $24::integer, $25::timestamptz, $26::timestamptz)::runs, $27, $28, $29, $30)",
-        )
-        .bind(held.payment_id)
-        .bind(decision.kind.as_str())
-        .bind(held.epoch)
-        .bind(i16::try_from(decision.status).unwrap_or(i16::MAX))
-        .bind(&decision.content_type)
-        .bind(&decision.body)
-        .bind(crate::canonical::sha256_hex(&decision.body))
-        .bind(decision.kind.refusal_code())
-        .bind(order_id);
-        let query = query
-            .bind(run.map(|_| Uuid::now_v7()))
-            .bind(run.map(|r| &r.request_id))
-            .bind(run.map(|r| &r.product))
-            .bind(run.map(|r| &r.subject))
-            .bind(run.map(|r| &r.mode))
-            .bind(run.map(|r| &r.payer))
-            .bind(run.map(|r| r.payer_class))
-            .bind(run.map(|r| r.synthesizer))
-            .bind(run.map(|r| r.gate_verdict))
-            .bind(run.map(|r| r.attempts))
-            .bind(run.map(|r| r.figures_checked))
-            .bind(run.and_then(|r| r.refusal_code))
-            .bind(run.map(|r| r.data_cost.0))
-            .bind(run.map(|r| r.inference_cost.0))
-            .bind(run.map(|r| r.call_chain_depth))
-            .bind(run.map(|r| r.started_at))
-            .bind(run.map(|r| r.finished_at));
-        let row = query
-            .bind(intent.is_some())
-            .bind(self.instance)
-            .bind(seconds(limits::SETTLE_LEASE))
-            .bind(intent)
-            .fetch_one(&self.pool)
-            .await?;
-        Ok(row.try_get(0)?)
+        let transition = DecisionOf {
+            instance: self.instance,
+            held,
+            decision: decision.clone(),
+            order_id: order_id.map(str::to_owned),
+            run: run.cloned(),
+            intent: intent.map(str::to_owned),
+        };
+        self.decisions.write(transition).await
     }
 
     /// Writes the intent to settle an answer that is ready, or to present an unknown payment again.
@@ -187,7 +134,7 @@ impl Journal {
         Ok((attempt > 0).then_some(attempt))
     }
 
-    /// Records what settle answered; with a charge come its settlement and its revenue. Returns the state after it.
+    /// Records what settle answered; with a charge come its settlement and its revenue. Returns what is stored after it.
     pub async fn record(
         &self,
         payment_id: Uuid,
@@ -195,16 +142,11 @@ impl Journal {
         class: SettleClass,
         reason: Option<&str>,
         transaction: Option<&str>,
-    ) -> Result<PaymentState, Error> {
-        let row = sqlx::query("select journal_record($1, $2, $3, $4, $5)")
-            .bind(payment_id)
-            .bind(attempt)
-            .bind(class.as_str())
-            .bind(reason)
-            .bind(transaction)
-            .fetch_one(&self.pool)
-            .await?;
-        PaymentState::parse(row.try_get(0)?)
+    ) -> Result<Record, Error> {
+        let [reason, transaction] = [reason, transaction].map(|text| text.map(str::to_owned));
+        let record = self.settles.write(SettleOf { payment_id, attempt, class, reason, transaction }).await?;
+        // another attempt may have settled it while this one waited for the row
+        if attempt == 1 { Ok(record) } else { self.load(payment_id).await }
     }
 
     /// Notes the answer to a repeat of a payment.
@@ -231,23 +173,7 @@ impl Journal {
         .bind(payment_id)
         .fetch_one(&self.pool)
         .await?;
-        let decision = match row.try_get::<Option<&str>, _>("kind")? {
-            None => None,
-            Some(kind) => Some(Decision {
-                kind: DecisionKind::read(kind, row.try_get("refusal_code")?)?,
-                status: u16::try_from(row.try_get::<i16, _>("status")?).unwrap_or(500),
-                content_type: row.try_get("content_type")?,
-                body: row.try_get("body")?,
-            }),
-        };
-        Ok(Record {
-            state: PaymentState::parse(row.try_get("state")?)?,
-            order_id: row.try_get("order_id")?,
-            decision,
-            transaction: row.try_get("transaction")?,
-            settle_reason: row.try_get("reason")?,
-            payer: row.try_get("payer")?,
-        })
+        read_record(&row)
     }
 
     /// The state of a payment alone.
@@ -277,6 +203,27 @@ impl Journal {
         })
         .transpose()
     }
+}
+
+/// A row of what is stored for a payment.
+fn read_record(row: &PgRow) -> Result<Record, Error> {
+    let decision = match row.try_get::<Option<&str>, _>("kind")? {
+        None => None,
+        Some(kind) => Some(Decision {
+            kind: DecisionKind::read(kind, row.try_get("refusal_code")?)?,
+            status: u16::try_from(row.try_get::<i16, _>("status")?).unwrap_or(500),
+            content_type: row.try_get("content_type")?,
+            body: row.try_get("body")?,
+        }),
+    };
+    Ok(Record {
+        state: PaymentState::parse(row.try_get("state")?)?,
+        order_id: row.try_get("order_id")?,
+        decision,
+        transaction: row.try_get("transaction")?,
+        settle_reason: row.try_get("reason")?,
+        payer: row.try_get("payer")?,
+    })
 }
 
 fn seconds(duration: Duration) -> i32 {

@@ -2,8 +2,8 @@
 //!
 //! `cargo bench --bench service -- [unpaid] [paid] [start]`. Everything is on loopback and shares this machine: read ratios
 //! within a round, and processor time a request, rather than rates. Nothing is asserted about time. Rounds are interleaved,
-//! so that all sellers meet the same neighbours. `JIM_BENCH_ROUNDS` (3), `JIM_BENCH_CELL_S` (3), `JIM_BENCH_PEERS=1` to build
-//! the x402-axum seller, `JIM_BENCH_ALONE=1` to leave the peers out, `X402_KIT_CACHE` for npm packages.
+//! so that all sellers meet the same neighbours. `BENCH_ROUNDS` (3), `BENCH_CELL_S` (3), `BENCH_PEERS=1` to build
+//! the x402-axum seller, `BENCH_ALONE=1` to leave the peers out, `X402_KIT_CACHE` for npm packages.
 
 #![expect(clippy::print_stdout, reason = "a benchmark reports on its standard output")]
 
@@ -32,7 +32,7 @@ const STARTS: usize = 3;
 
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
-    let wanted = |measure: &str| args.is_empty() || args.iter().any(|arg| measure.contains(arg.as_str()));
+    let wanted = |measure: &str| args.is_empty() || args.iter().any(|arg| measure == arg);
     let logs = tempfile::tempdir().expect("a folder for logs");
     println!("load average {:.2}", process::load_average());
     if wanted("start") {
@@ -44,7 +44,7 @@ fn main() {
     let facilitator = stub::start();
     let sellers = open(facilitator, logs.path());
     let mut cells = Vec::new();
-    for round in 0..=number_of("JIM_BENCH_ROUNDS", 3) {
+    for round in 0..=number_of("BENCH_ROUNDS", 3) {
         for seller in &sellers {
             if wanted("unpaid") {
                 cells.extend(unpaid(seller, round));
@@ -60,7 +60,7 @@ fn main() {
 
 fn open(facilitator: SocketAddr, logs: &Path) -> Vec<Seller> {
     let mut sellers = vec![Seller::jim(facilitator, logs)];
-    if std::env::var_os("JIM_BENCH_ALONE").is_none() {
+    if std::env::var_os("BENCH_ALONE").is_none() {
         sellers.extend(Seller::express(facilitator, logs));
         sellers.extend(Seller::x402_axum(facilitator, logs));
     }
@@ -116,7 +116,7 @@ fn time_starts(logs: &Path) {
 }
 
 fn cell_length() -> Duration {
-    Duration::from_secs(number_of("JIM_BENCH_CELL_S", 3) as u64)
+    Duration::from_secs(number_of("BENCH_CELL_S", 3) as u64)
 }
 
 fn number_of(name: &str, fallback: usize) -> usize {

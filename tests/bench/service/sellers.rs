@@ -77,7 +77,7 @@ impl Seller {
     pub(crate) fn x402_axum(facilitator: SocketAddr, logs: &Path) -> Option<Self> {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("peers");
         let manifest = "tests/bench/peers/x402-axum/Cargo.toml";
-        if std::env::var_os("JIM_BENCH_PEERS").is_some() {
+        if std::env::var_os("BENCH_PEERS").is_some() {
             let mut build = Command::new(env!("CARGO"));
             build.args(["build", "--release", "--manifest-path"]);
             build.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join(manifest)).env("CARGO_TARGET_DIR", &folder);
@@ -87,7 +87,7 @@ impl Seller {
         }
         let program = folder.join("release/peer-x402-axum");
         if !program.exists() {
-            println!("notice: x402-axum is left out; JIM_BENCH_PEERS=1 builds it (some minutes)");
+            println!("notice: x402-axum is left out; BENCH_PEERS=1 builds it (some minutes)");
             return None;
         }
         Some(Self::peer("x402-axum", Command::new(program), facilitator, 20_000, logs))

@@ -1,0 +1,182 @@
+//! The three transitions of a sale as statements over groups: claim, decide, record. Each row of a group is one call of the
+//! function of migration 0001 that also rules alone.
+
+use sqlx::postgres::PgRow;
+use sqlx::{PgConnection, Row};
+use uuid::Uuid;
+
+use super::rows::{Claim, Decision, DecisionKind, Held, NewPayment, PaymentState, Record, RunRow, SettleClass};
+use super::writer::Transition;
+use super::{read_record, seconds};
+use crate::limits;
+use crate::store::Error;
+
+/// A payment that is claimed.
+#[derive(Clone, Debug)]
+pub(super) struct ClaimOf {
+    pub(super) instance: Uuid,
+    pub(super) payment: NewPayment,
+}
+
+/// What was decided for a payment.
+#[derive(Clone, Debug)]
+pub(super) struct DecisionOf {
+    pub(super) instance: Uuid,
+    pub(super) held: Held,
+    pub(super) decision: Decision,
+    pub(super) order_id: Option<String>,
+    pub(super) run: Option<RunRow>,
+    pub(super) intent: Option<String>,
+}
+
+/// What settle answered for a payment.
+#[derive(Clone, Debug)]
+pub(super) struct SettleOf {
+    pub(super) payment_id: Uuid,
+    pub(super) attempt: i32,
+    pub(super) class: SettleClass,
+    pub(super) reason: Option<String>,
+    pub(super) transaction: Option<String>,
+}
+
+const CLAIM: &str = "select c.outcome, c.o_payment_id, c.o_epoch, c.o_state \
+     from unnest($1::uuid[], $2::text[], $3::smallint[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[], \
+     $10::text[], $11::text[], $12::text[], $13::text[], $14::bigint[], $15::text[], $16::text[], $17::uuid[]) with ordinality \
+     as x(id, auth_key, version, network, asset, payer, pay_to, nonce, payload, fp, product, contract, amount, micros, after, \
+     before, owner, n) \
+     cross join lateral journal_claim(row(x.id, x.auth_key, 'exact', x.version, x.network, x.asset, x.payer, x.pay_to, x.nonce, \
+     x.payload, x.fp, x.product, x.contract, x.amount::numeric, x.micros, x.after::numeric, x.before::numeric, now())::payments, \
+     x.owner, $18) c order by x.n";
+
+const DECIDE: &str = "select journal_decide(row(x.id, x.kind, x.epoch, x.status, x.content_type, x.body, x.body_sha256, x.code, \
+     now())::answers, x.order_id, row(x.run_id, x.order_id, x.id, x.request_id, x.product, x.subject, x.mode, x.payer, \
+     x.payer_class, x.synthesizer, x.verdict, x.attempts, x.figures, x.refused, x.data_cost, x.inference_cost, x.depth, \
+     x.started_at, x.finished_at)::runs, x.intent is not null, x.owner, $27, x.intent) \
+     from unnest($1::uuid[], $2::text[], $3::integer[], $4::smallint[], $5::text[], $6::bytea[], $7::text[], $8::text[], \
+     $9::text[], $10::uuid[], $11::text[], $12::text[], $13::text[], $14::text[], $15::text[], $16::text[], $17::text[], \
+     $18::text[], $19::integer[], $20::integer[], $21::text[], $22::bigint[], $23::bigint[], $24::integer[], \
+     $25::timestamptz[], $26::timestamptz[], $28::uuid[], $29::text[]) with ordinality as x(id, kind, epoch, status, \
+     content_type, body, body_sha256, code, order_id, run_id, request_id, product, subject, mode, payer, payer_class, \
+     synthesizer, verdict, attempts, figures, refused, data_cost, inference_cost, depth, started_at, finished_at, owner, \
+     intent, n) order by x.n";
+
+// what is read beside the state was committed with the decision; the settlement is new and comes from the caller
+const RECORD: &str = "with r as materialized (select x.n, x.id, x.reason, x.transaction, \
+     journal_record(x.id, x.attempt, x.class, x.reason, x.transaction) as state \
+     from unnest($1::uuid[], $2::integer[], $3::text[], $4::text[], $5::text[]) with ordinality \
+     as x(id, attempt, class, reason, transaction, n)) \
+     select r.state, p.payer, o.order_id, a.kind, a.status, a.content_type, a.body, a.refusal_code, \
+     coalesce(s.transaction, r.transaction) as transaction, r.reason \
+     from r join payments p on p.payment_id = r.id left join orders o on o.payment_id = r.id \
+     left join answers a on a.payment_id = r.id left join settlements s on s.payment_id = r.id order by r.n";
+
+impl Transition for ClaimOf {
+    type Outcome = Claim;
+
+    async fn write(group: &[Self], connection: &mut PgConnection) -> Result<Vec<Claim>, Error> {
+        let text = |value: fn(&NewPayment) -> &String| -> Vec<&str> {
+            group.iter().map(|claim| value(&claim.payment).as_str()).collect()
+        };
+        let rows = sqlx::query(CLAIM)
+            .bind(group.iter().map(|_| Uuid::now_v7()).collect::<Vec<_>>())
+            .bind(text(|p| &p.auth_key))
+            .bind(group.iter().map(|claim| claim.payment.x402_version).collect::<Vec<_>>())
+            .bind(text(|p| &p.network))
+            .bind(text(|p| &p.asset))
+            .bind(text(|p| &p.payer))
+            .bind(text(|p| &p.pay_to))
+            .bind(text(|p| &p.auth_nonce))
+            .bind(text(|p| &p.payload_sha256))
+            .bind(text(|p| &p.request_fp))
+            .bind(text(|p| &p.product))
+            .bind(text(|p| &p.contract_id))
+            .bind(text(|p| &p.amount))
+            .bind(group.iter().map(|claim| claim.payment.amount_micros.0).collect::<Vec<_>>())
+            .bind(text(|p| &p.valid_after))
+            .bind(text(|p| &p.valid_before))
+            .bind(group.iter().map(|claim| claim.instance).collect::<Vec<_>>())
+            .bind(seconds(limits::CLAIM_LEASE))
+            .fetch_all(connection)
+            .await?;
+        rows.iter().map(read_claim).collect()
+    }
+}
+
+fn read_claim(row: &PgRow) -> Result<Claim, Error> {
+    let payment_id: Uuid = row.try_get("o_payment_id")?;
+    let state = PaymentState::parse(row.try_get("o_state")?)?;
+    Ok(match row.try_get("outcome")? {
+        "won" => Claim::Won(Held { payment_id, epoch: row.try_get("o_epoch")? }),
+        "held" => Claim::PurchaseLive { payment_id, state },
+        "reused" => Claim::Reused { payment_id, state },
+        "existing" => Claim::Existing { payment_id, state },
+        other => return Err(Error::UnknownValue { what: "claim outcome", value: other.to_owned() }),
+    })
+}
+
+/// The column of one value of each decision.
+fn column<'a, V>(group: &'a [DecisionOf], value: impl Fn(&'a DecisionOf) -> V) -> Vec<V> {
+    group.iter().map(value).collect()
+}
+
+/// The column of one value of each run; null where there is none.
+fn of_run<'a, V>(group: &'a [DecisionOf], value: impl Fn(&'a RunRow) -> V) -> Vec<Option<V>> {
+    group.iter().map(|item| item.run.as_ref().map(&value)).collect()
+}
+
+impl Transition for DecisionOf {
+    type Outcome = bool;
+
+    async fn write(group: &[Self], connection: &mut PgConnection) -> Result<Vec<bool>, Error> {
+        let query = sqlx::query(DECIDE)
+            .bind(column(group, |d| d.held.payment_id))
+            .bind(column(group, |d| d.decision.kind.as_str()))
+            .bind(column(group, |d| d.held.epoch))
+            .bind(column(group, |d| i16::try_from(d.decision.status).unwrap_or(i16::MAX)))
+            .bind(column(group, |d| d.decision.content_type.as_str()))
+            .bind(column(group, |d| d.decision.body.as_slice()))
+            .bind(column(group, |d| crate::canonical::sha256_hex(&d.decision.body)))
+            .bind(column(group, |d| DecisionKind::refusal_code(d.decision.kind)))
+            .bind(column(group, |d| d.order_id.as_deref()));
+        let rows = query
+            .bind(of_run(group, |_| Uuid::now_v7()))
+            .bind(of_run(group, |r| r.request_id.as_str()))
+            .bind(of_run(group, |r| r.product.as_str()))
+            .bind(of_run(group, |r| r.subject.as_str()))
+            .bind(of_run(group, |r| r.mode.as_str()))
+            .bind(of_run(group, |r| r.payer.as_str()))
+            .bind(of_run(group, |r| r.payer_class))
+            .bind(of_run(group, |r| r.synthesizer))
+            .bind(of_run(group, |r| r.gate_verdict))
+            .bind(of_run(group, |r| r.attempts))
+            .bind(of_run(group, |r| r.figures_checked))
+            .bind(column(group, |d| d.run.as_ref().and_then(|r| r.refusal_code)))
+            .bind(of_run(group, |r| r.data_cost.0))
+            .bind(of_run(group, |r| r.inference_cost.0))
+            .bind(of_run(group, |r| r.call_chain_depth))
+            .bind(of_run(group, |r| r.started_at))
+            .bind(of_run(group, |r| r.finished_at))
+            .bind(seconds(limits::SETTLE_LEASE))
+            .bind(column(group, |d| d.instance))
+            .bind(column(group, |d| d.intent.as_deref()))
+            .fetch_all(connection)
+            .await?;
+        rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
+    }
+}
+
+impl Transition for SettleOf {
+    type Outcome = Record;
+
+    async fn write(group: &[Self], connection: &mut PgConnection) -> Result<Vec<Record>, Error> {
+        let rows = sqlx::query(RECORD)
+            .bind(group.iter().map(|s| s.payment_id).collect::<Vec<_>>())
+            .bind(group.iter().map(|s| s.attempt).collect::<Vec<_>>())
+            .bind(group.iter().map(|s| s.class.as_str()).collect::<Vec<_>>())
+            .bind(group.iter().map(|s| s.reason.as_deref()).collect::<Vec<_>>())
+            .bind(group.iter().map(|s| s.transaction.as_deref()).collect::<Vec<_>>())
+            .fetch_all(connection)
+            .await?;
+        rows.iter().map(read_record).collect()
+    }
+}
