@@ -12,7 +12,7 @@ const FUNCTION_LINES_MAX: usize = 60;
 const BANNED_NAMES: [&str; 4] = ["utils", "helpers", "common", "manager"];
 
 /// The root folder: reading order starts here, so it stays short. Tool files have a dot.
-const TOP_LEVEL: [&str; 16] = [
+const TOP_LEVEL: [&str; 17] = [
     "Cargo.toml",
     "Cargo.lock",
     "README.md",

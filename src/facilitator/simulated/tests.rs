@@ -1,11 +1,9 @@
 use super::*;
-use crate::clock::FixedClock;
 use crate::evm::SecretKey;
 use crate::x402::fixture::{self, NOW_S};
 use crate::x402::{Challenge, Offer, PeerOffer, decode, facilitator_request, pay, read_body, read_required};
 use serde_json::{Map, json};
 use sqlx::postgres::PgPoolOptions;
-use time::OffsetDateTime;
 
 fn request_by(key: &SecretKey, version: Version, nonce: u8, change: impl Fn(&mut PeerOffer)) -> FacilitatorRequest {
     let offer = fixture::offer();
@@ -67,136 +65,6 @@ fn every_reason_is_one_that_can_only_come_before_a_broadcast() {
         assert!(is_pre_broadcast(reason), "{reason}");
     }
     assert!(is_nonce_used(NONCE_USED));
-}
-
-/// A facilitator over the database that `JIM_TEST_DATABASE_URL` names, in a schema of its own.
-async fn facilitator(schema: &'static str) -> Option<Simulated> {
-    let Ok(url) = std::env::var("JIM_TEST_DATABASE_URL") else {
-        #[expect(clippy::print_stderr, reason = "a skipped test says so")]
-        {
-            eprintln!("skipped: JIM_TEST_DATABASE_URL is not set");
-        }
-        return None;
-    };
-    let in_schema = PgPoolOptions::new().max_connections(8).after_connect(move |connection, _| {
-        Box::pin(async move {
-            sqlx::query(sqlx::AssertSqlSafe(format!("SET search_path TO {schema}")))
-                .execute(connection)
-                .await
-                .map(|_| ())
-        })
-    });
-    let pool = in_schema.connect(&url).await.expect("the test database");
-    let migration = include_str!("../../../migrations/0003_simulated_chain.sql");
-    let fresh = format!("DROP SCHEMA IF EXISTS {schema} CASCADE; CREATE SCHEMA {schema}; {migration}");
-    sqlx::raw_sql(sqlx::AssertSqlSafe(fresh)).execute(&pool).await.expect("the migration");
-    let now = OffsetDateTime::from_unix_timestamp(i64::try_from(NOW_S).expect("a time")).expect("a time");
-    Some(Simulated::new(pool, fixture::offer().domain(), Arc::new(FixedClock(now))))
-}
-
-async fn balances(facilitator: &Simulated) -> (u64, u64) {
-    let of = async |holder: &Address| {
-        u64::try_from(facilitator.load_balance(holder).await.expect("a balance")).expect("small")
-    };
-    (of(&fixture::buyer().address()).await, of(&fixture::offer().pay_to).await)
-}
-
-#[tokio::test]
-async fn money_moves_once_per_nonce_and_a_cut_answer_is_found_again() {
-    let Some(facilitator) = facilitator("sim_once").await else { return };
-    let first = request(Version::V2, 1);
-    let payer = Some(lower(&fixture::buyer().address()));
-    assert_eq!(facilitator.verify(&first).await, Ok(Verdict::Valid { payer: payer.clone() }));
-    let settled = facilitator.settle_request(&first).await;
-    assert!(matches!(&settled, Settlement::Settled { payer: named, .. } if *named == payer), "{settled:?}");
-    assert_eq!(balances(&facilitator).await, (GRANT - 50_000, 50_000));
-    let used = Settlement::NonceUsed { reason: NONCE_USED.to_owned(), transaction: None };
-    assert_eq!(facilitator.settle_request(&first).await, used);
-    assert_eq!(facilitator.settle_request(&request(Version::V1, 1)).await, used, "the same in the other version");
-    assert_eq!(facilitator.verify(&first).await, Ok(Verdict::Invalid { reason: NONCE_USED.to_owned() }));
-
-    facilitator.cut_next_settle();
-    let cut = facilitator.settle_request(&request(Version::V2, 2)).await;
-    assert_eq!(cut, Settlement::Unknown { reason: "connection lost".to_owned(), transaction: None });
-    assert_eq!(balances(&facilitator).await, (GRANT - 100_000, 100_000));
-    assert_eq!(facilitator.settle_request(&request(Version::V2, 2)).await, used);
-    assert_eq!(balances(&facilitator).await, (GRANT - 100_000, 100_000));
-    assert_eq!(facilitator.calls(), Calls { verify: 2, settle: 5 });
-}
-
-#[tokio::test]
-async fn nobody_spends_what_is_not_there() {
-    let Some(facilitator) = facilitator("sim_poor").await else { return };
-    let start = i64::try_from(GRANT).expect("small") - 30_000;
-    sqlx::query("INSERT INTO sim_balances SELECT $1, $2, $3, $4::bigint - $5::bigint")
-        .bind("eip155:84532")
-        .bind(lower(&fixture::offer().asset))
-        .bind(lower(&fixture::buyer().address()))
-        .bind(start)
-        .bind(start - 49_999)
-        .execute(&facilitator.pool)
-        .await
-        .expect("a poor buyer");
-    let poor = request(Version::V2, 1);
-    assert_eq!(facilitator.verify(&poor).await, Ok(Verdict::Invalid { reason: NO_MONEY.to_owned() }));
-    assert_eq!(facilitator.settle_request(&poor).await, Settlement::Denied { reason: NO_MONEY.to_owned() });
-    assert_eq!(
-        facilitator.settle_request(&poor).await,
-        Settlement::Denied { reason: NO_MONEY.to_owned() },
-        "nonce unused"
-    );
-    assert_eq!(balances(&facilitator).await.0, 49_999);
-}
-
-#[tokio::test]
-async fn parallel_settles_of_one_payment_move_money_once() {
-    let Some(facilitator) = facilitator("sim_race").await else { return };
-    let facilitator = Arc::new(facilitator);
-    let tasks: Vec<_> = (0..24u8)
-        .map(|i| {
-            let facilitator = Arc::clone(&facilitator);
-            tokio::spawn(async move { facilitator.settle_request(&request(Version::V2, i / 4)).await })
-        })
-        .collect();
-    let mut settled = 0;
-    for task in tasks {
-        match task.await.expect("no panic") {
-            Settlement::Settled { .. } => settled += 1,
-            Settlement::NonceUsed { .. } => {}
-            other => panic!("{other:?}"),
-        }
-    }
-    assert_eq!(settled, 6);
-    assert_eq!(balances(&facilitator).await, (GRANT - 300_000, 300_000));
-}
-
-#[tokio::test]
-async fn transfers_in_opposite_directions_do_not_block_each_other() {
-    let Some(facilitator) = facilitator("sim_cross").await else { return };
-    let (a, b) = ("0xaa".to_owned(), "0xbb".to_owned());
-    let transfer = |from: &String, to: &String, n: u8| Transfer {
-        network: "n".to_owned(),
-        asset: "t".to_owned(),
-        authorizer: from.clone(),
-        payee: to.clone(),
-        nonce: [n; 32],
-        value: "1".to_owned(),
-        tx_hash: [n; 32],
-    };
-    let tasks: Vec<_> = (0..40u8)
-        .map(|n| {
-            let one = if n % 2 == 0 { transfer(&a, &b, n) } else { transfer(&b, &a, n) };
-            let pool = facilitator.pool.clone();
-            tokio::spawn(async move { simulated::execute(&pool, &one, GRANT).await })
-        })
-        .collect();
-    for task in tasks {
-        // b may be made by a payment to it, with nothing to spend yet
-        let done = task.await.expect("no panic").expect("no deadlock");
-        assert!(matches!(done, Executed::Moved | Executed::Insufficient));
-    }
-    let to_itself = simulated::execute(&facilitator.pool, &transfer(&a, &a, 77), GRANT).await.expect("no error");
-    assert_eq!(to_itself, Executed::Moved);
 }
 
 #[tokio::test]
