@@ -4,8 +4,6 @@
 //! regular expression for figures, each looked up under the citation that follows. It knows no units, scales by words, no
 //! shown precision, no spelled-out numbers and no dates; it is there for scale only.
 
-#![expect(missing_docs, reason = "criterion's macros make public items")]
-
 use std::collections::HashMap;
 use std::hint::black_box;
 use std::time::Duration;
