@@ -17,7 +17,8 @@ use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http::request::Parts;
 use http::{HeaderMap, Method, StatusCode};
 use http_body_util::{BodyExt, Limited};
-use serde_json::json;
+use serde_json::{Value, json};
+use tracing::Instrument;
 use uuid::Uuid;
 
 use super::shelf::Shelf;
@@ -70,30 +71,22 @@ pub(super) async fn sell(State(counter): State<Counter>, request: Request, next:
         // the terms, whose body the server leaves out; a payment header is ignored, nothing is worked on or settled
         return problem::challenge(&counter.shelf);
     }
-    match admit(&counter, request).await {
-        Ok((request, seat)) => serve(counter, request, seat, next).await,
+    match read(&counter, request).await {
+        Ok((parts, purchase, asked)) => serve(counter, parts, purchase, asked, next).await,
         Err(response) => *response,
     }
-}
-
-/// What belongs to an admitted request beside the request itself.
-struct Seat {
-    home: Home,
-    presence: Presence,
-    version: Version,
-    payment_id: Uuid,
 }
 
 /// A response instead of service. Boxed: it is large, and the way on is the common one.
 type Stop = Box<Response>;
 
-async fn admit(counter: &Counter, request: Request) -> Result<(Request, Seat), Stop> {
+/// Everything that is checked before a payment is acted on.
+async fn read(counter: &Counter, request: Request) -> Result<(Parts, Purchase, Fundamentals), Stop> {
     let Counter { shop, shelf } = counter;
     let (parts, body) = request.into_parts();
     let body = read_body(&parts, body).await?;
+    let document = parse_body(&body)?;
     let query = pairs_of_query(&parts);
-    let mut pairs = query.clone();
-    pairs.extend(pairs_of_body(&body)?);
     // not made for the terms alone, which most requests ask for
     let fp = || request_fp(parts.method.as_str(), parts.uri.path(), &query, &body, &shelf.product.id);
     let refuse = |refusal: Refusal| {
@@ -102,7 +95,7 @@ async fn admit(counter: &Counter, request: Request) -> Result<(Request, Seat), S
     };
     rate_by_address(shop, &parts).map_err(refuse)?;
     let chain = rule_call_chain(shop, &parts.headers).map_err(refuse)?;
-    let asked = read_input(shop, &pairs).map_err(refuse)?;
+    let asked = read_input(shop, &query, document.as_ref()).map_err(refuse)?;
     let Some(payment) = read_payment(&parts.headers).map_err(refuse)? else {
         return Err(Box::new(problem::challenge(shelf)));
     };
@@ -110,7 +103,6 @@ async fn admit(counter: &Counter, request: Request) -> Result<(Request, Seat), S
         let detail = "A payment came without a subject: name a ticker.";
         return Err(refuse(Refusal::new(RefusalCode::InsufficientSubject, detail)));
     };
-    let version = payment.version;
     let purchase = Purchase {
         product: shelf.product.clone(),
         offer: shelf.offer.clone(),
@@ -122,39 +114,43 @@ async fn admit(counter: &Counter, request: Request) -> Result<(Request, Seat), S
         call_chain_depth: chain.hops().len(),
         synthesizer: shop.synthesizer,
     };
-    let mut seat = Seat { home: Home::default(), presence: Presence::default(), version, payment_id: Uuid::nil() };
-    match shop.paywall.admit(purchase, &seat.home, &seat.presence).await {
-        Admission::Answer(outcome) => Err(Box::new(problem::outcome(shop, shelf, version, outcome))),
-        Admission::Proceed(verified) => {
-            seat.payment_id = verified.payment_id();
+    Ok((parts, purchase, asked))
+}
+
+/// From the claim to the answer, apart from the connection: a buyer who hangs up leaves no payment behind in the middle of a step.
+async fn serve(counter: Counter, parts: Parts, purchase: Purchase, asked: Fundamentals, next: Next) -> Response {
+    let (presence, version) = (Presence::default(), purchase.payment.version);
+    let span = tracing::info_span!("sale", request = %purchase.request_id, product = %purchase.product.id);
+    let (here, gone) = (counter.clone(), presence.clone());
+    let work = counter.shop.work.spawn(
+        async move {
+            let home = Home::default();
+            let verified = match here.shop.paywall.admit(purchase, &home, &gone).await {
+                Admission::Proceed(verified) => verified,
+                Admission::Answer(outcome) => return problem::outcome(&here.shop, &here.shelf, version, outcome),
+            };
+            let payment_id = verified.payment_id();
             let mut request = Request::from_parts(parts, Body::empty());
             let paid = Paid { verified, asked, version };
             request.extensions_mut().insert(Slot(Arc::new(Mutex::new(Some(paid)))));
-            Ok((request, seat))
+            let handled = std::panic::AssertUnwindSafe(next.run(request)).catch_unwind().await;
+            match (home.refuse_left_over().await, handled) {
+                (Some(outcome), _) => problem::outcome(&here.shop, &here.shelf, version, outcome),
+                (None, Ok(response)) => response,
+                (None, Err(_)) => lost(&here, version, payment_id),
+            }
         }
-    }
-}
-
-/// Runs the handler apart from the connection, so that a buyer who hangs up leaves no payment behind in the middle of a step.
-async fn serve(counter: Counter, request: Request, seat: Seat, next: Next) -> Response {
-    let Seat { home, presence, version, payment_id } = seat;
-    let Counter { shop, shelf } = counter.clone();
-    // decided, and then the face failed: the rows know how it ended, and the same payment brings it
-    let lost = move |counter: &Counter| {
-        problem::outcome(&counter.shop, &counter.shelf, version, Outcome::Pending { payment_id, transaction: None })
-    };
-    let work = counter.shop.work.spawn(async move {
-        let handled = std::panic::AssertUnwindSafe(next.run(request)).catch_unwind().await;
-        match (home.refuse_left_over().await, handled) {
-            (Some(outcome), _) => problem::outcome(&shop, &shelf, version, outcome),
-            (None, Ok(response)) => response,
-            (None, Err(_)) => lost(&Counter { shop, shelf }),
-        }
-    });
+        .instrument(span),
+    );
     let mut leaving = Leaving { presence, answered: false };
     let response = work.await;
     leaving.answered = true;
-    response.unwrap_or_else(|_| lost(&counter))
+    response.unwrap_or_else(|_| lost(&counter, version, Uuid::nil()))
+}
+
+/// Decided, and then the face failed: the rows know how it ended, and the same payment brings it.
+fn lost(counter: &Counter, version: Version, payment_id: Uuid) -> Response {
+    problem::outcome(&counter.shop, &counter.shelf, version, Outcome::Pending { payment_id, transaction: None })
 }
 
 /// Says that the buyer is gone when the connection's future is dropped before it got its response.
@@ -197,15 +193,12 @@ async fn read_body(parts: &Parts, body: Body) -> Result<Bytes, Stop> {
     Ok(bytes)
 }
 
-fn pairs_of_body(body: &[u8]) -> Result<Vec<(String, String)>, Stop> {
+fn parse_body(body: &[u8]) -> Result<Option<Value>, Stop> {
     if body.is_empty() {
-        return Ok(Vec::new());
+        return Ok(None);
     }
-    let parsed = strict_json::parse(body, limits::REQUEST_BODY_DEPTH_MAX)
-        .map_err(|e| e.to_string())
-        .and_then(|value| input::pairs_of(&value));
-    parsed.map_err(|detail| {
-        Box::new(problem::plain(StatusCode::BAD_REQUEST, &format!("The body is not usable: {detail}.")))
+    strict_json::parse(body, limits::REQUEST_BODY_DEPTH_MAX).map(Some).map_err(|error| {
+        Box::new(problem::plain(StatusCode::BAD_REQUEST, &format!("The body is not usable JSON: {error}.")))
     })
 }
 
@@ -239,10 +232,19 @@ fn rule_call_chain(shop: &Shop, headers: &HeaderMap) -> Result<CallChain, Refusa
 }
 
 /// Input with policy and, where the list is in memory, the unknown ticker. None when it is absent.
-fn read_input(shop: &Shop, pairs: &[(String, String)]) -> Result<Option<Fundamentals>, Refusal> {
-    let asked = match input::read(pairs) {
+fn read_input(
+    shop: &Shop,
+    query: &[(String, String)],
+    document: Option<&Value>,
+) -> Result<Option<Fundamentals>, Refusal> {
+    let invalid = |detail: String| Refusal::new(RefusalCode::InsufficientSubject, detail);
+    let mut pairs = query.to_vec();
+    if let Some(document) = document {
+        pairs.extend(input::pairs_of(document).map_err(invalid)?);
+    }
+    let asked = match input::read(&pairs) {
         Input::Absent => return Ok(None),
-        Input::Invalid(detail) => return Err(Refusal::new(RefusalCode::InsufficientSubject, detail)),
+        Input::Invalid(detail) => return Err(invalid(detail)),
         Input::Asked(asked) => asked,
     };
     if shop.rules.denied_subjects.contains(&asked.ticker) {
