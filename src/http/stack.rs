@@ -80,7 +80,7 @@ async fn header_limit(request: Request, next: Next) -> Response {
 fn next_id() -> Arc<str> {
     static PROCESS: LazyLock<u64> = LazyLock::new(|| Uuid::new_v4().as_u64_pair().0);
     static COUNT: AtomicU64 = AtomicU64::new(0);
-    format!("{:016x}{:08x}", *PROCESS, COUNT.fetch_add(1, Ordering::Relaxed)).into()
+    format!("{:016x}{:016x}", *PROCESS, COUNT.fetch_add(1, Ordering::Relaxed)).into()
 }
 
 /// One line a request: id, method, path, status, time. No query, no header, no body.
