@@ -7,6 +7,7 @@ pub(crate) mod clean;
 pub(crate) mod inert;
 pub(crate) mod lexicon;
 mod numeral;
+mod part;
 mod read;
 pub(crate) mod segment;
 mod spelled;

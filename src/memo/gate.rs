@@ -7,11 +7,11 @@
 mod agree;
 mod bind;
 mod conflict;
+mod index;
 mod label;
 mod polarity;
 mod precision;
 
-use std::collections::HashMap;
 use std::fmt;
 
 pub use conflict::{Conflict, conflicts};
@@ -19,6 +19,7 @@ pub use conflict::{Conflict, conflicts};
 use rust_decimal::Decimal;
 use serde::{Serialize, Serializer};
 
+use self::index::Index;
 use super::draft::Draft;
 use super::fact::Fact;
 use super::figure::{Found, Scan, token};
@@ -213,29 +214,16 @@ impl Violation {
     }
 }
 
-/// Facts by id, each with whether a primary fact contradicts it.
-pub(crate) type Index<'a> = HashMap<&'a str, (&'a Fact, bool)>;
-
-fn index(facts: &[Fact]) -> Index<'_> {
-    let mut index: Index<'_> = facts.iter().map(|fact| (fact.id.as_str(), (fact, false))).collect();
-    for conflict in conflicts(facts) {
-        if let Some((_, conflicting)) = index.get_mut(conflict.peer.as_str()) {
-            *conflicting = true;
-        }
-    }
-    index
-}
-
 /// Checks one text against the facts. A text over [`limits::DRAFT_BYTES_MAX`] is refused unread.
 pub fn check(facts: &[Fact], text: &str) -> Report {
-    let index = index(facts);
     let mut report = Report::default();
     if text.len() > limits::DRAFT_BYTES_MAX {
         report.violations.push(oversized());
     } else if text.trim().is_empty() {
         report.violations.push(empty());
     } else {
-        read(&index, text, None, &mut report);
+        let index = Index::new(facts);
+        read(&index, &mut vec![false; index.len()], text, None, &mut report);
     }
     report.passed = report.violations.is_empty();
     report
@@ -249,9 +237,10 @@ pub fn judge(snapshot: Snapshot, draft: Draft) -> Result<Accepted, Rejected> {
     } else if draft.fields().all(|(_, text)| text.trim().is_empty()) {
         report.violations.push(empty());
     } else {
-        let index = index(snapshot.facts());
+        let index = Index::new(snapshot.facts());
+        let mut cited = vec![false; index.len()];
         for (field, text) in draft.fields() {
-            read(&index, text, Some(&field), &mut report);
+            read(&index, &mut cited, text, Some(&field), &mut report);
         }
     }
     report.passed = report.violations.is_empty();
@@ -262,21 +251,29 @@ pub fn judge(snapshot: Snapshot, draft: Draft) -> Result<Accepted, Rejected> {
     }
 }
 
-fn read(index: &Index<'_>, text: &str, field: Option<&str>, report: &mut Report) {
+/// Judges one text. `cited` tells which facts the report lists as cited already.
+fn read(index: &Index<'_>, cited: &mut [bool], text: &str, field: Option<&str>, report: &mut Report) {
     let scan = Scan::new(text);
     for found in scan.found() {
-        cite(&scan, &found, index, field, report);
+        cite(&scan, &found, index, cited, field, report);
         bind::figures(&scan, &found, index, field, report);
     }
 }
 
 /// Notes the ids that a segment cites, and refuses those that name no fact.
-fn cite(scan: &Scan<'_>, found: &Found, index: &Index<'_>, field: Option<&str>, report: &mut Report) {
+fn cite(
+    scan: &Scan<'_>,
+    found: &Found,
+    index: &Index<'_>,
+    cited: &mut [bool],
+    field: Option<&str>,
+    report: &mut Report,
+) {
     for citation in &found.citations {
         let token = &scan.tokens[citation.token];
         for id in token::ids(token.text(&scan.clean.bytes)) {
-            if index.contains_key(id) {
-                if !report.citations.iter().any(|known| known == id) {
+            if let Some(at) = index.position(id) {
+                if !std::mem::replace(&mut cited[at], true) {
                     report.citations.push(id.to_owned());
                 }
             } else {

@@ -3,3 +3,4 @@
 #![expect(clippy::print_stderr, reason = "a score table is what these tests are read for")]
 
 mod gate;
+mod held_out;

@@ -192,22 +192,39 @@ fn entity(text: &str) -> Option<(char, usize)> {
 
 /// The byte that stands for a character; none when it is invisible.
 fn character(c: char) -> Option<u8> {
-    Some(match c {
-        '\u{ad}'
-        | '\u{200b}'..='\u{200d}'
-        | '\u{2060}'..='\u{2064}'
-        | '\u{feff}'
-        | '\u{180e}'
-        | '\u{34f}'
-        | '\u{fe00}'..='\u{fe0f}' => {
-            return None;
-        }
-        '\u{e0000}'..='\u{e0fff}' => return None,
-        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{61c}' => code::REORDER,
+    if is_invisible(c) {
+        return None;
+    }
+    let byte = match c {
         '\t' | '\n' | '\r' | ' '..='~' => c as u8,
         '\u{85}' | '\u{2028}' | '\u{2029}' => b'\n',
         '\u{a0}' | '\u{202f}' | '\u{2007}'..='\u{200a}' => code::NARROW,
         '\u{1680}' | '\u{2000}'..='\u{2006}' | '\u{205f}' | '\u{3000}' => b' ',
+        // a fullwidth letter is read as a small letter, so that it can spell a scale word and never a citation
+        '\u{ff21}'..='\u{ff3a}' => (c as u32 - 0xff21) as u8 + b'a',
+        _ => currency_sign(c).or_else(|| mark(c)).or_else(|| small_figure(c)).unwrap_or_else(|| digit_or_letter(c)),
+    };
+    Some(byte)
+}
+
+/// Characters that a reader does not see: joiners, soft hyphens, variation selectors, tags.
+fn is_invisible(c: char) -> bool {
+    matches!(
+        c,
+        '\u{ad}'
+            | '\u{34f}'
+            | '\u{180e}'
+            | '\u{200b}'..='\u{200d}'
+            | '\u{2060}'..='\u{2064}'
+            | '\u{fe00}'..='\u{fe0f}'
+            | '\u{feff}'
+            | '\u{e0000}'..='\u{e0fff}'
+    )
+}
+
+fn currency_sign(c: char) -> Option<u8> {
+    Some(match c {
+        '\u{ff04}' | '\u{fe69}' => b'$',
         '€' => code::EURO,
         '£' | '\u{ffe1}' => code::POUND,
         '¥' | '\u{ffe5}' => code::YEN,
@@ -218,15 +235,17 @@ fn character(c: char) -> Option<u8> {
         '₿' => code::BITCOIN,
         '¢' | '\u{ffe0}' => code::CENT,
         '¤' | '\u{20a0}'..='\u{20cf}' => code::OTHER_CURRENCY,
-        '\u{ff04}' | '\u{fe69}' => b'$',
+        _ => return None,
+    })
+}
+
+/// Dashes, quotes, points, signs of comparison and of order.
+fn mark(c: char) -> Option<u8> {
+    Some(match c {
+        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{61c}' => code::REORDER,
         '×' | '✕' | '✖' | '⨯' => code::TIMES,
-        '\u{2212}' | '\u{fe63}' | '\u{ff0d}' | '\u{207b}' => {
-            if c == '\u{207b}' {
-                code::SUPERSCRIPT_MINUS
-            } else {
-                code::MINUS
-            }
-        }
+        '\u{207b}' => code::SUPERSCRIPT_MINUS,
+        '\u{2212}' | '\u{fe63}' | '\u{ff0d}' => code::MINUS,
         '\u{2010}' | '\u{2011}' => b'-',
         '\u{2012}' | '\u{2013}' => code::EN_DASH,
         '\u{2014}' | '\u{2015}' => code::EM_DASH,
@@ -237,6 +256,16 @@ fn character(c: char) -> Option<u8> {
         '\u{2264}' => code::AT_MOST,
         '\u{2265}' => code::AT_LEAST,
         '\u{2022}' | '\u{25cf}' | '\u{25aa}' | '\u{25e6}' | '\u{2043}' => code::BULLET,
+        '\u{66b}' | '\u{2024}' | '\u{ff0e}' => b'.',
+        '\u{66c}' | '\u{ff0c}' => b',',
+        '\u{ff01}'..='\u{ff5e}' => (c as u32 - 0xff01) as u8 + b'!',
+        _ => return None,
+    })
+}
+
+/// Raised digits, fractions of one character, and digits in a disguise.
+fn small_figure(c: char) -> Option<u8> {
+    Some(match c {
         '\u{2070}' => code::SUPERSCRIPT,
         '\u{b9}' => code::SUPERSCRIPT + 1,
         '\u{b2}' => code::SUPERSCRIPT + 2,
@@ -247,20 +276,15 @@ fn character(c: char) -> Option<u8> {
         '\u{be}' => code::HALF + 2,
         '\u{2153}' => code::HALF + 3,
         '\u{2154}' => code::HALF + 4,
-        '\u{66b}' => b'.',
-        '\u{66c}' => b',',
-        '\u{2024}' | '\u{ff0e}' => b'.',
-        '\u{ff0c}' => b',',
-        // a fullwidth letter is read as a small letter, so that it can spell a scale word and never a citation
-        '\u{ff21}'..='\u{ff3a}' => (c as u32 - 0xff21) as u8 + b'a',
-        '\u{ff01}'..='\u{ff5e}' => (c as u32 - 0xff01) as u8 + b'!',
         '\u{2150}'..='\u{218b}'
         | '\u{2080}'..='\u{2089}'
         | '\u{2460}'..='\u{249b}'
         | '\u{24ea}'..='\u{24ff}'
-        | '\u{2776}'..='\u{2793}' => code::UNREADABLE,
-        '\u{1f100}'..='\u{1f10c}' | '\u{3220}'..='\u{3229}' | '\u{3280}'..='\u{3289}' => code::UNREADABLE,
-        _ => return Some(digit_or_letter(c)),
+        | '\u{2776}'..='\u{2793}'
+        | '\u{3220}'..='\u{3229}'
+        | '\u{3280}'..='\u{3289}'
+        | '\u{1f100}'..='\u{1f10c}' => code::UNREADABLE,
+        _ => return None,
     })
 }
 

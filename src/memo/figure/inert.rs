@@ -186,7 +186,10 @@ fn letters_after(view: &View<'_>, at: usize, integer: u128) -> Option<usize> {
             || view.cited(end);
         return (!stated && !view.is(end, class::TIMES)).then_some(end);
     }
-    let label = letters.len() == 1 && !view.is(at + 1, class::SCALE | class::TIMES) && integer < 1000;
+    // a small letter may stand for cents, pence or a hidden word; only those of time and of dimension are labels
+    let letter =
+        letters.len() == 1 && (letters[0].is_ascii_uppercase() || matches!(letters[0], b'h' | b'd' | b'w' | b'y'));
+    let label = letter && !view.is(at + 1, class::SCALE | class::TIMES) && integer < 1000;
     (label && !view.cited(end) && !view.amount_follows(end) && !matches!(letters, b"l" | b"O" | b"o" | b"I" | b"S"))
         .then_some(end)
 }

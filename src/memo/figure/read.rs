@@ -4,6 +4,7 @@ use super::clean::code;
 use super::inert::structural;
 use super::lexicon::{self, class};
 use super::numeral::{Numeral, Reading};
+use super::part;
 use super::spelled::{self, Spelled};
 use super::suffix;
 use super::token::{Gap, Kind, Token};
@@ -212,7 +213,11 @@ fn words(view: &View<'_>, at: usize, raw: &mut Raw, money: bool) -> Option<usize
         });
         return Some(at + 1);
     }
-    if let Some((numeral, end)) = suffix::fraction(view, at) {
+    if let Some((numeral, end)) = part::of_unit(view, at) {
+        raw.numeral = numeral;
+        return Some(end);
+    }
+    if let Some((numeral, end)) = part::fraction(view, at) {
         raw.measure = Measure::Fraction;
         raw.numeral = Some(numeral);
         return Some(end);
@@ -220,18 +225,38 @@ fn words(view: &View<'_>, at: usize, raw: &mut Raw, money: bool) -> Option<usize
     if token.is(class::NIL) || token.is(class::NO) && !token.is(class::UNIT) {
         return nothing(view, at, raw);
     }
-    let article = token.is(class::A) && view.text(at).eq_ignore_ascii_case(b"a");
+    cardinal(view, at, raw, money)
+}
+
+/// A cardinal number in words, with or without an article: "forty-eight", "a dozen", "a million".
+fn cardinal(view: &View<'_>, at: usize, raw: &mut Raw, money: bool) -> Option<usize> {
+    let article = view.is(at, class::A) && view.text(at).eq_ignore_ascii_case(b"a");
     let start = at + usize::from(article);
-    let lone_scale = view.is(start, class::SCALE) && view.get(start).is_some_and(|t| t.end - t.start > 2);
+    if view.is(start, class::DOZEN) && view.text(start).last() != Some(&b's') {
+        raw.numeral = Some(Numeral { mantissa: 12, exponent: 0 });
+        return (money || !structural(view, start + 1)).then_some(start + 1);
+    }
+    let lone_scale = view.is(start, class::SCALE) && view.text(start).len() > 2;
     if article && !(lone_scale && view.get(start).is_some_and(|t| t.gap == Gap::Space)) {
         return None;
     }
     if !article && lone_scale && !money {
-        return None;
+        // "several hundred million" is an amount that nobody can check
+        let vague = view.before(at).is_some_and(|t| matches!(t.text(view.bytes), b"several" | b"few" | b"many"));
+        let plural = view.text(at).last() == Some(&b's');
+        return (vague && !plural).then_some(at + 1);
     }
     match spelled::read(view.tokens, start, view.segment.last)? {
         Spelled::Number(numeral, end) => {
+            if let Some((numeral, end)) = part::and_a_half(view, end, numeral) {
+                raw.numeral = numeral;
+                return Some(end);
+            }
             raw.numeral = Some(numeral);
+            if view.text(end) == b"to" && view.text(end + 1) == b"one" && !structural(view, end + 2) {
+                raw.measure = Measure::Multiple;
+                return Some(end + 2);
+            }
             raw.scaled = numeral.exponent >= 3;
             (money || stands(view, at, end, numeral)).then_some(end)
         }
@@ -317,7 +342,7 @@ fn before(view: &View<'_>, raw: &mut Raw) {
         first -= 1;
         raw.sign = bracket_sign(view, first, raw.sign);
         raw.first = first;
-        raw.last += 1;
+        raw.last = suffix::outside(view, raw.last + 1, raw);
     } else if let Some(token) = view.before(first) {
         let attached = view.tokens[first].glued();
         let outside = view.before(first - 1);

@@ -31,6 +31,12 @@ pub(super) fn read(view: &View<'_>, at: usize, raw: &mut Raw, mut open: bool) ->
     at
 }
 
+/// The scale and unit that stand after a bracket around a bare number: "(4.6)%", "(184.3) million".
+pub(super) fn outside(view: &View<'_>, at: usize, raw: &mut Raw) -> usize {
+    let at = if raw.scaled { at } else { scales(view, at, raw) };
+    if raw.measure == Measure::Bare { unit(view, at, raw) } else { at }
+}
+
 /// Scale words and letters: billion, bn, B, "thousand million", with a hyphen or a blank before them.
 fn scales(view: &View<'_>, mut at: usize, raw: &mut Raw) -> usize {
     for _ in 0..SCALES_MAX {
@@ -139,6 +145,11 @@ fn word_unit(view: &View<'_>, at: usize, word: usize, raw: &mut Raw) -> usize {
     if token.is(class::BPS) || token.is(class::BASIS) && view.is(dash(word + 1), class::POINT) {
         raw.measure = Measure::BasisPoints;
         return if token.is(class::BPS) { word + 1 } else { dash(word + 1) + 1 };
+    }
+    let part = word > raw.first && view.before_is(word, class::FRACTION) | view.before_is(word - 1, class::FRACTION);
+    if part && token.is(class::POINT) {
+        raw.measure = Measure::Points;
+        return word + 1;
     }
     if token.is(class::POINTS) && (token.glued() || text.len() > 2 || text == b"pp") {
         raw.measure = Measure::Points;
@@ -362,41 +373,6 @@ pub(super) fn ratio(
         return Some((percent, Measure::Fraction, end + 2));
     }
     None
-}
-
-/// "a third", "two-thirds", "half of", "a quarter of": hundredths of the whole, and the token after it.
-pub(super) fn fraction(view: &View<'_>, at: usize) -> Option<(Numeral, usize)> {
-    let token = view.get(at)?;
-    let percent = |n: u128, d: u8| Numeral { mantissa: (n * 100 + u128::from(d) / 2) / u128::from(d), exponent: 0 };
-    if token.is(class::FRACTION) && token.word.value == 2 {
-        let part = view.text(at + 1) == b"of" && !period_after(view, at + 2) && !view.before_is(at, class::ORDINAL);
-        return part.then(|| (percent(1, 2), at + 1));
-    }
-    let count = if token.is(class::UNIT) {
-        u128::from(token.word.value)
-    } else {
-        u128::from(token.is(class::A) && view.text(at).eq_ignore_ascii_case(b"a"))
-    };
-    if count == 0 || count > 19 {
-        return None;
-    }
-    let hyphen = usize::from(view.sign(at + 1, b'-'));
-    let noun = at + 1 + hyphen;
-    let part = view.get(noun).filter(|t| t.is(class::FRACTION) && t.word.value > 2)?;
-    let plural = view.text(noun).last() == Some(&b's');
-    let quarter = part.word.value == 4 && !view.text(noun).starts_with(b"f");
-    let of = view.text(noun + 1) == b"of";
-    let rank =
-        view.is(noun + 1, class::TIME | class::NOUN) || view.sign(noun + 1, b'-') || view.text(noun + 1) == b"party";
-    let stated = if quarter { of && !period_after(view, noun + 2) } else { (plural == (count > 1)) && (of || !rank) };
-    stated.then(|| (percent(count, part.word.value), noun + 1))
-}
-
-fn period_after(view: &View<'_>, at: usize) -> bool {
-    view.is(at, class::TIME | class::MONTH)
-        || view.year(at).is_some()
-        || matches!(view.text(at), b"fiscal" | b"calendar")
-        || view.is(at + 1, class::TIME)
 }
 
 /// A scale word that no readable number stands before: Roman numerals, letters for digits.

@@ -77,8 +77,10 @@ impl<'a> View<'a> {
     pub(crate) fn amount_follows(&self, at: usize) -> bool {
         match self.get(at) {
             Some(t) => {
+                let name = t.word.currency != 0 && t.end - t.start > 3 && self.text(at).last() == Some(&b's');
                 t.sign(b'%')
                     || t.sign(b'$')
+                    || name
                     || t.is(class::SCALE | class::PERCENT | class::BPS | class::POINTS | class::BASIS)
                         && t.end - t.start > 1
             }

@@ -1,6 +1,7 @@
 //! Which citation each figure of a segment is bound to, and the verdict on each (decisions 4 and 5).
 
-use super::{Expected, Index, Reason, Report, Violation, agree, label, polarity, precision, segment_text};
+use super::index::{Index, Known};
+use super::{Expected, Reason, Report, Violation, agree, label, polarity, precision, segment_text};
 use crate::limits;
 use crate::memo::fact::Fact;
 use crate::memo::figure::{Figure, Found, Scan, token};
@@ -37,7 +38,7 @@ pub(super) fn figures<'a>(
     let mut bench = Bench { scan, found, index, field, named: label::read(scan, found) };
     bench
         .named
-        .settle(groups.iter().flat_map(|group| &group.ids).filter_map(|id| index.get(id)).map(|(fact, _)| *fact));
+        .settle(groups.iter().flat_map(|group| &group.ids).filter_map(|id| index.get(id)).map(|known| known.fact));
     let mut stated: Vec<Option<&Fact>> = Vec::with_capacity(found.figures.len());
     let mut next = 0;
     while let Some(figure) = found.figures.get(stated.len()) {
@@ -90,10 +91,10 @@ impl<'a> Bench<'a> {
             return Err(Reason::UnreadableFigure);
         }
         let mut furthest = Reason::Uncited;
-        for &(fact, conflicting) in ids.iter().filter_map(|id| self.index.get(id)) {
-            match self.compare(figure, fact, polarity) {
-                None if conflicting => furthest = Reason::ConflictingFacts,
-                None => return Ok(fact),
+        for known in ids.iter().filter_map(|id| self.index.get(id)) {
+            match self.compare(figure, known, polarity) {
+                None if known.conflicting => furthest = Reason::ConflictingFacts,
+                None => return Ok(known.fact),
                 // of several facts the one that comes furthest through the checks tells the reason
                 Some(reason) => furthest = furthest.max(reason),
             }
@@ -102,7 +103,8 @@ impl<'a> Bench<'a> {
     }
 
     /// The first check that fails, in the order of the specification.
-    fn compare(&self, figure: &Figure, fact: &Fact, polarity: &polarity::Context) -> Option<Reason> {
+    fn compare(&self, figure: &Figure, known: &Known<'_>, polarity: &polarity::Context) -> Option<Reason> {
+        let fact = known.fact;
         let shown = match agree::shown(figure, fact) {
             Ok(shown) => shown,
             Err(reason) => return Some(reason),
@@ -113,7 +115,7 @@ impl<'a> Bench<'a> {
         if !shown.iter().flatten().any(|shown| precision::holds(shown, fact.value.abs(), figure.hedge)) {
             return Some(Reason::ValueMismatch);
         }
-        label::check(self.scan, self.found, figure, fact, &self.named)
+        label::check(self.scan, self.found, figure, known, self.index, &self.named)
     }
 
     /// Adds a violation. Past a bound only the place and the reason are kept: a hostile memo must not cost its length again.
@@ -131,7 +133,7 @@ impl<'a> Bench<'a> {
             end: figure.end,
             cited: if quoted { ids.iter().map(|&id| id.to_owned()).collect() } else { Vec::new() },
             expected: if quoted {
-                facts.map(|(fact, _)| Expected { id: fact.id.clone(), value: fact.value }).collect()
+                facts.map(|k| Expected { id: k.fact.id.clone(), value: k.fact.value }).collect()
             } else {
                 Vec::new()
             },

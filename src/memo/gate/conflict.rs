@@ -21,6 +21,9 @@ pub struct Conflict {
 /// Every peer's fact that a primary fact of the same measure, company, year and unit contradicts. A value that is the primary
 /// one, rounded, agrees.
 pub fn conflicts(facts: &[Fact]) -> Vec<Conflict> {
+    if facts.iter().all(|fact| fact.provenance.origin == PRIMARY) {
+        return Vec::new();
+    }
     let key = |fact: &Fact| -> (String, Option<String>, Unit) {
         let head = fact.label.split('(').next().unwrap_or_default().trim().to_lowercase();
         (head, fact.entity.as_deref().map(str::to_lowercase), fact.unit)

@@ -5,6 +5,7 @@
 use std::sync::LazyLock;
 
 use super::Reason;
+use super::index::{Index, Known};
 use crate::memo::fact::Fact;
 use crate::memo::figure::lexicon::class;
 use crate::memo::figure::token::Kind;
@@ -53,14 +54,18 @@ static METRICS: LazyLock<Vec<Vec<(usize, &'static str)>>> = LazyLock::new(|| {
         .collect();
     // the longest phrase that fits is the name
     out.sort_by_key(|(_, phrase)| std::cmp::Reverse(phrase.len()));
-    let mut by_letter = vec![Vec::new(); 128];
+    let mut by_letter = vec![Vec::new(); LETTERS];
     for (key, phrase) in out {
         by_letter[last_letter(phrase.as_bytes())].push((key, phrase));
     }
     by_letter
 });
 
-fn last_letter(phrase: &[u8]) -> usize {
+/// Places that [`last_letter`] tells apart.
+pub(super) const LETTERS: usize = 128;
+
+/// The last byte of a phrase, small: where phrases that end alike are kept.
+pub(super) fn last_letter(phrase: &[u8]) -> usize {
     usize::from(phrase.last().map_or(0, |b| b.to_ascii_lowercase() & 0x7f))
 }
 
@@ -72,6 +77,8 @@ pub(super) struct Named {
     years_differ: bool,
     /// Whether that year stands in the position of a date.
     dated: bool,
+    /// Whether it is called a fiscal year.
+    fiscal: bool,
     /// Quarters, from one.
     quarters: Vec<u8>,
     /// Whether a year as a whole is named.
@@ -95,6 +102,8 @@ pub(super) fn read(scan: &Scan<'_>, found: &Found) -> Named {
                     out.years_differ |= out.year.is_some_and(|known| known != year);
                     out.year = Some(year);
                     out.dated |= dated(scan, found, at);
+                    out.fiscal |= before
+                        .is_some_and(|t| matches!(t.text(&scan.clean.bytes), b"fiscal" | b"Fiscal" | b"FY" | b"fy"));
                 }
                 let quarter = before.is_some_and(|t| matches!(t.text(&scan.clean.bytes), b"Q" | b"q")) && token.glued();
                 if quarter && text.len() == 1 {
@@ -166,32 +175,58 @@ fn dated(scan: &Scan<'_>, found: &Found, at: usize) -> bool {
 }
 
 /// The first contradiction between what is named and the fact.
-pub(super) fn check(scan: &Scan<'_>, found: &Found, figure: &Figure, fact: &Fact, named: &Named) -> Option<Reason> {
-    if contradicts_label(scan, found, figure, fact) {
+pub(super) fn check(
+    scan: &Scan<'_>,
+    found: &Found,
+    figure: &Figure,
+    known: &Known<'_>,
+    index: &Index<'_>,
+    named: &Named,
+) -> Option<Reason> {
+    if contradicts_label(scan, found, figure, known, index) {
         return Some(Reason::LabelMismatch);
     }
-    if contradicts_period(found, fact, named) {
+    if contradicts_period(found, known.fact, named) {
         return Some(Reason::PeriodMismatch);
     }
-    contradicts_entity(fact, named).then_some(Reason::EntityMismatch)
+    contradicts_entity(known.fact, named).then_some(Reason::EntityMismatch)
 }
 
-fn contradicts_label(scan: &Scan<'_>, found: &Found, figure: &Figure, fact: &Fact) -> bool {
-    let Some(own) = metric_of_label(&fact.label) else { return false };
-    named_metric(scan, found, figure).is_some_and(|named| named != own)
+/// Whether the words before the figure name another measure of the lexicon, or the label of another fact of the snapshot.
+fn contradicts_label(scan: &Scan<'_>, found: &Found, figure: &Figure, known: &Known<'_>, index: &Index<'_>) -> bool {
+    let Some(before) = words_before(scan, found, figure) else { return false };
+    if ends_in(before, known.head) {
+        return false;
+    }
+    // the names of two facts of one snapshot are never names of one measure
+    let other = index.heads(before).iter().find(|head| names(before, head)).filter(|head| !alike(head, known.head));
+    if other.is_some() {
+        return true;
+    }
+    let Some(own) = known.metric else { return false };
+    let letter = &METRICS[last_letter(before)];
+    letter.iter().find(|(_, phrase)| names(before, phrase)).is_some_and(|&(named, _)| named != own)
 }
 
-/// The measure that a label names as its head: the whole of it up to brackets or a comma.
-fn metric_of_label(label: &str) -> Option<usize> {
-    let head = label.split(['(', ',', '[']).next()?.trim();
+/// What a label names, up to brackets or a comma.
+pub(super) fn head(label: &str) -> &str {
+    label.split(['(', ',', '[']).next().unwrap_or_default().trim()
+}
+
+/// The measure of the lexicon that the head of a label names.
+pub(super) fn metric(head: &str) -> Option<usize> {
     METRICS[last_letter(head.as_bytes())]
         .iter()
         .find(|(_, phrase)| head.eq_ignore_ascii_case(phrase))
         .map(|&(key, _)| key)
 }
 
-/// The measure named right before a figure, with nothing but verbs and fillers between.
-fn named_metric(scan: &Scan<'_>, found: &Found, figure: &Figure) -> Option<usize> {
+fn alike(a: &str, b: &str) -> bool {
+    a.eq_ignore_ascii_case(b)
+}
+
+/// The text up to the figure, without the verbs and fillers between the name of a measure and its figure.
+fn words_before<'a>(scan: &'a Scan<'_>, found: &Found, figure: &Figure) -> Option<&'a [u8]> {
     let last = figure.tokens.0;
     let first = last.saturating_sub(NAME_REACH).max(found.segment.first);
     let mut end = last;
@@ -213,21 +248,21 @@ fn named_metric(scan: &Scan<'_>, found: &Found, figure: &Figure) -> Option<usize
     if end == first || last == end && scan.tokens[end - 1].kind != Kind::Word {
         return None;
     }
-    let bytes = &scan.clean.bytes;
     let until = scan.tokens[end - 1].end as usize;
     let from = scan.tokens[first].start as usize;
-    let before = bytes.get(from..until)?;
-    METRICS[last_letter(before)]
-        .iter()
-        .find(|(_, phrase)| {
-            before.len() >= phrase.len()
-                && before[before.len() - phrase.len()..].eq_ignore_ascii_case(phrase.as_bytes())
-                && (before.len() == phrase.len()
-                    || !before[before.len() - phrase.len() - 1].is_ascii_alphanumeric()
-                        && before[before.len() - phrase.len() - 1] != b'-')
-        })
-        .filter(|(_, phrase)| phrase_stands_alone(&before[..before.len() - phrase.len()]))
-        .map(|&(key, _)| key)
+    scan.clean.bytes.get(from..until)
+}
+
+/// Whether a text ends in a phrase, as words of their own.
+fn ends_in(text: &[u8], phrase: &str) -> bool {
+    let Some(before) = text.len().checked_sub(phrase.len()) else { return false };
+    text[before..].eq_ignore_ascii_case(phrase.as_bytes())
+        && before.checked_sub(1).is_none_or(|i| !text[i].is_ascii_alphanumeric() && text[i] != b'-')
+}
+
+/// Whether a text ends in a phrase that nothing before it narrows.
+fn names(text: &[u8], phrase: &str) -> bool {
+    ends_in(text, phrase) && phrase_stands_alone(&text[..text.len() - phrase.len()])
 }
 
 /// "pension assets" are no assets, "cost of revenue" is no revenue: what stands before a name must not narrow it.
@@ -245,7 +280,6 @@ fn phrase_stands_alone(before: &[u8]) -> bool {
         b"company's",
         b"a",
         b"|",
-        b"of 2024",
         b"while",
         b"The",
         b"Its",
@@ -272,7 +306,9 @@ fn contradicts_period(found: &Found, fact: &Fact, named: &Named) -> bool {
     let Some(year) = named.year.filter(|_| named.dated && !named.years_differ) else { return false };
     let year = i32::from(year);
     let near = if fact.fiscal_year.is_some() { NEAR_FISCAL_YEARS } else { NEAR_YEARS };
-    span(fact).is_some_and(|(first, last)| year < first && year + near >= first || year > last && year <= last + near)
+    named
+        .span(fact)
+        .is_some_and(|(first, last)| year < first && year + near >= first || year > last && year <= last + near)
 }
 
 /// The years that a fact's period may be called by.
@@ -291,10 +327,18 @@ fn span(fact: &Fact) -> Option<(i32, i32)> {
 }
 
 impl Named {
+    /// The years that the text may call a fact's period by: a fiscal year is called by its own number.
+    fn span(&self, fact: &Fact) -> Option<(i32, i32)> {
+        match fact.fiscal_year {
+            Some(own) if self.fiscal => Some((own, own)),
+            Some(_) | None => span(fact),
+        }
+    }
+
     /// Takes the year back when it is the period of one of the facts that the segment cites: then it says nothing of the others.
     pub(super) fn settle<'a>(&mut self, cited: impl Iterator<Item = &'a Fact>) {
         let Some(year) = self.year.map(i32::from) else { return };
-        if cited.filter_map(span).any(|(first, last)| (first..=last).contains(&year)) {
+        if cited.filter_map(|fact| self.span(fact)).any(|(first, last)| (first..=last).contains(&year)) {
             self.year = None;
         }
     }

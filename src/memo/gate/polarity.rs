@@ -10,6 +10,11 @@ use crate::memo::figure::{Figure, Found, Measure, Scan, Sign};
 /// Words between a governing word and the figure that it governs.
 const REACH: usize = 6;
 
+/// Words of labels that name something good to have: "a loss of" over one of them is false.
+const GAINS: &[&str] = &[
+    "income", "profit", "earnings", "gain", "eps", "revenue", "sales", "cash", "asset", "deposit", "equity", "backlog",
+];
+
 /// What the words near one figure say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Context {
@@ -171,7 +176,7 @@ fn bare_over_positive(context: &Context, fact: &Fact) -> Option<Reason> {
     if context.governs == Some(Pole::Negative) {
         return Some(Reason::DirectionMismatch);
     }
-    (context.loss && has(&fact.label, &["income", "profit", "earnings", "gain", "eps"])).then_some(Reason::SignMismatch)
+    (context.loss && has(&fact.label, GAINS)).then_some(Reason::SignMismatch)
 }
 
 /// Figures of a "fell from A to B" whose facts went the other way, or of "rose to B from A" (decision 7).

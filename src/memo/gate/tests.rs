@@ -1,4 +1,5 @@
 use proptest::prelude::*;
+use proptest::test_runner::FileFailurePersistence;
 use rust_decimal::Decimal;
 use time::OffsetDateTime;
 
@@ -119,7 +120,12 @@ fn close(value: u64, cents: u64) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 3000, max_global_rejects: 20_000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 3000,
+        max_global_rejects: 20_000,
+        failure_persistence: Some(Box::new(FileFailurePersistence::Direct("tests/regressions/gate.txt"))),
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn a_figure_that_is_no_fact_never_passes(

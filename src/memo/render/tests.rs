@@ -1,4 +1,5 @@
 use proptest::prelude::*;
+use proptest::test_runner::FileFailurePersistence;
 use rust_decimal::Decimal;
 use time::OffsetDateTime;
 
@@ -107,7 +108,11 @@ fn snapshot(facts: Vec<Fact>) -> Snapshot {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig {
+        cases: 400,
+        failure_persistence: Some(Box::new(FileFailurePersistence::Direct("tests/regressions/render.txt"))),
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn whatever_is_rendered_passes_the_gate(facts in facts()) {

@@ -115,6 +115,9 @@ pub(super) fn year(view: &View<'_>, at: usize) -> Option<usize> {
     if view.cited(end) || mark && (view.cited(end + 1) || view.sign(end + 1, b'|') && view.cited(end + 2)) {
         return strong.then_some(end);
     }
+    if lone_cell(view, at) {
+        return None;
+    }
     let before = view.before(at);
     let opened = before.is_none_or(|t| {
         matches!(
@@ -132,7 +135,8 @@ pub(super) fn year(view: &View<'_>, at: usize) -> Option<usize> {
         ) || t.is(class::YEAR_NEXT | class::MONTH)
     });
     let named = next.is_some_and(|t| t.kind == Kind::Word) && view.capital(end);
-    let singular = next.is_some_and(|t| t.kind == Kind::Word) && view.text(end).last() != Some(&b's');
+    let singular =
+        next.is_some_and(|t| t.kind == Kind::Word && !t.is(class::PEOPLE)) && view.text(end).last() != Some(&b's');
     let quarter = matches!(view.text(end), b"q" | b"Q" | b"h" | b"H");
     (strong
         || opened && closed
@@ -141,6 +145,27 @@ pub(super) fn year(view: &View<'_>, at: usize) -> Option<usize> {
         || singular && view.before_is(at, class::YEAR_SOFT)
         || view.is(end, class::YEAR_NEXT) && !view.before_is(at, class::VERB) && !vague(view, at))
     .then_some(end)
+}
+
+/// Whether the number is all that a cell of a table's body holds, in a row that is not about dates: "| Stores | 2024 |". The
+/// header and the first column may name years.
+fn lone_cell(view: &View<'_>, at: usize) -> bool {
+    let first = view.segment.first;
+    let body = view.segment.row && first.checked_sub(1).is_some_and(|i| view.tokens[i].sign(b'|'));
+    if !body || at <= first + 1 || !view.sign(at - 1, b'|') || !view.sign(at + 1, b'|') {
+        return false;
+    }
+    let dated = (first + 1..at)
+        .take_while(|&i| !view.sign(i, b'|'))
+        .any(|i| view.is(i, class::TIME | class::MONTH | class::YEAR_STRONG) || year_word(view.text(i)));
+    !dated
+}
+
+/// A word that a year answers.
+fn year_word(text: &[u8]) -> bool {
+    let words: [&[u8]; 8] =
+        [b"founded", b"maturity", b"matures", b"period", b"date", b"inception", b"vintage", b"established"];
+    words.iter().any(|word| text.eq_ignore_ascii_case(word))
 }
 
 /// Whether the word before a year leads to amounts as well as to years ("sales of 1900", "rose to 2024") and nothing near says
