@@ -317,6 +317,14 @@ pub(crate) fn power(exponent: i32) -> Decimal {
 
 fn trailing_zeros(mut n: u128) -> u32 {
     let mut zeros = 0;
+    // nearly all fit 64 bits, which divide many times faster
+    if let Ok(mut small) = u64::try_from(n) {
+        while small != 0 && small.is_multiple_of(10) {
+            small /= 10;
+            zeros += 1;
+        }
+        return zeros;
+    }
     while n != 0 && n.is_multiple_of(10) {
         n /= 10;
         zeros += 1;
@@ -325,5 +333,8 @@ fn trailing_zeros(mut n: u128) -> u32 {
 }
 
 fn digits(n: u128) -> u32 {
-    n.checked_ilog10().map_or(1, |d| d + 1)
+    match u64::try_from(n) {
+        Ok(small) => small.checked_ilog10().map_or(1, |d| d + 1),
+        Err(_) => n.ilog10() + 1,
+    }
 }

@@ -7,5 +7,6 @@ mod free;
 mod operator;
 mod paid;
 mod postgres;
+mod render;
 mod store;
 mod support;

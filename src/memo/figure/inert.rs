@@ -6,6 +6,7 @@
 mod dates;
 
 use super::lexicon::class;
+use super::numeral::Reading;
 use super::segment::list_number;
 use super::token::{Gap, Kind, Token};
 use super::view::View;
@@ -50,7 +51,10 @@ fn word(view: &View<'_>, at: usize) -> Option<usize> {
     {
         let end = view.chain_end(at + 2);
         let short = view.integer(at + 2).is_some_and(|_| view.text(at + 2).len() <= 3);
-        return (short && !view.amount_follows(end) && !view.cited(end)).then_some(end);
+        let text = view.text(at);
+        let code = text.len() <= 4 && text.iter().all(u8::is_ascii_uppercase) && !is_measure(text);
+        let name = code || token.is(class::INDEX | class::REF) || text.eq_ignore_ascii_case(b"top") || text == b"Catch";
+        return (short && name && !view.amount_follows(end) && !view.cited(end)).then_some(end);
     }
     if token.is(class::REF) && (next.sign(b'#') || next.sign(b'.')) && view.glued(at + 2, Kind::Number) {
         return reference(view, at + 1);
@@ -58,7 +62,13 @@ fn word(view: &View<'_>, at: usize) -> Option<usize> {
     None
 }
 
-/// FY2024, Q3, B2B, US12345X1090; not USD3.14.
+/// Short names of measures, which a number follows as their value and never as a part of a name: EPS5, RSI-88.
+fn is_measure(letters: &[u8]) -> bool {
+    let measures: [&[u8]; 10] = [b"eps", b"pe", b"roe", b"roa", b"roi", b"rsi", b"cap", b"nav", b"irr", b"dps"];
+    measures.iter().any(|measure| letters.eq_ignore_ascii_case(measure))
+}
+
+/// FY2024, Q3, B2B, US12345X1090; not USD3.14, EPS5, or "at45" with its blank lost.
 fn letters_first(view: &View<'_>, at: usize) -> Option<usize> {
     let letters = view.text(at);
     if view.get(at)?.word.currency != 0 || view.get(at)?.is(class::MONTH) {
@@ -68,7 +78,12 @@ fn letters_first(view: &View<'_>, at: usize) -> Option<usize> {
     let label = letters.len() <= 3
         || letters.len() <= 6 && letters.iter().all(u8::is_ascii_uppercase)
         || view.get(at)?.is(class::INDEX);
-    let grouped = (at..end).any(|i| view.text(i).contains(&b','));
+    // a version may hold points; a single one belongs to an amount
+    let version = matches!(letters, b"v" | b"V") || view.reading(at + 1) == Reading::Dotted;
+    let amount = is_measure(letters)
+        || view.is(at, class::FILLER | class::VERB | class::OVER | class::UNDER | class::UP | class::DOWN)
+        || view.text(at + 1).contains(&b'.') && !version;
+    let grouped = amount || (at..end).any(|i| view.text(i).contains(&b','));
     while view.get(end).is_some_and(|t| t.glued() && (t.sign(b'-') || t.sign(b':') || t.sign(b'.') || t.sign(b'\'')))
         && view.get(end + 1).is_some_and(|t| t.glued() && matches!(t.kind, Kind::Number | Kind::Word))
     {
@@ -86,6 +101,15 @@ fn reference(view: &View<'_>, at: usize) -> Option<usize> {
         || name.eq_ignore_ascii_case(b"accession");
     if !long && (view.text(number).len() > 7 || view.text(number).contains(&b',') || view.text(number).contains(&b' '))
     {
+        return None;
+    }
+    // "volume 45000", "level 6300": nouns that amounts follow are references only with a small number
+    let loose: [&[u8]; 16] = [
+        b"volume", b"vol", b"number", b"no", b"nos", b"level", b"height", b"step", b"phase", b"tier", b"week", b"day",
+        b"class", b"type", b"case", b"figure",
+    ];
+    let block = view.before(at).is_some_and(|t| t.text(view.bytes).eq_ignore_ascii_case(b"block"));
+    if !block && view.text(number).len() > 2 && loose.iter().any(|word| name.eq_ignore_ascii_case(word)) {
         return None;
     }
     let mut end = view.chain_end(number);
@@ -216,7 +240,8 @@ fn hyphened(view: &View<'_>, at: usize, integer: Option<u128>) -> Option<usize> 
     {
         return Some(end + 2);
     }
-    let name = view.capital(at + 2) && text.len() > 3 && !word.is(class::SCALE) && word.word.currency == 0;
+    // 7-Eleven; any other word might be what is counted
+    let name = view.capital(at + 2) && word.is(class::UNIT);
     (small && name && !view.cited(end)).then_some(end)
 }
 
@@ -329,5 +354,9 @@ fn phone(view: &View<'_>, at: usize) -> Option<usize> {
 fn footnote(view: &View<'_>, at: usize) -> Option<usize> {
     let caret = usize::from(view.sign(at + 1, b'^'));
     let number = at + 1 + caret;
+    let stated = view.before_is(at, class::VERB | class::FILLER) || view.amount_follows(number + 2);
+    if caret == 0 && (stated || view.before(at).is_some_and(|t| matches!(t.kind, Kind::Sign(b':' | b'$' | b'=')))) {
+        return None;
+    }
     (view.integer(number).is_some_and(|n| n < 1000) && view.glued_sign(number + 1, b']')).then_some(number + 2)
 }

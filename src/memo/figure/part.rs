@@ -18,7 +18,8 @@ pub(super) fn of_unit(view: &View<'_>, at: usize) -> Option<(Option<Numeral>, us
     let mut unit = hyphen(part + 1);
     unit += usize::from(view.text(unit) == b"of");
     unit += usize::from(view.is(unit, class::A));
-    let scale = view.is(unit, class::DOZEN) || view.is(unit, class::SCALE) && view.text(unit).len() > 4 && view.text(unit).last() != Some(&b's');
+    let scale = view.is(unit, class::DOZEN)
+        || view.is(unit, class::SCALE) && view.text(unit).len() > 4 && view.text(unit).last() != Some(&b's');
     let percent = view.is(unit, class::PERCENT | class::BASIS) || view.sign(unit, b'%');
     let point = view.is(unit, class::POINT);
     let numeral = match word.word.value {

@@ -297,6 +297,13 @@ fn stands(view: &View<'_>, at: usize, end: usize, numeral: Numeral) -> bool {
     if numeral.mantissa <= 1 || structural(view, after) {
         return false;
     }
+    // "came in at five.", "upside: nine": nothing follows that it could count
+    let led = view.before(at).is_some_and(|t| {
+        t.sign(b':') || t.is(class::VERB) || matches!(t.text(view.bytes), b"at" | b"to" | b"by" | b"about" | b"around")
+    });
+    if led && view.get(after).is_none_or(|t| t.kind != Kind::Word) {
+        return true;
+    }
     view.get(after)
         .is_some_and(|t| t.kind == Kind::Word && !t.is(class::DET | class::VERB | class::FILLER | class::YEAR_PREV))
 }

@@ -126,7 +126,7 @@ impl<'a> Bench<'a> {
         report.violations.push(Violation {
             reason,
             field: self.field.map(str::to_owned),
-            figure: written.chars().take(limits::FIGURE_SHOWN_CHARS_MAX).collect(),
+            figure: if quoted { shown(written) } else { String::new() },
             value: figure.magnitude,
             segment: if quoted { segment_text(self.scan, self.found) } else { String::new() },
             start: figure.start,
@@ -139,4 +139,9 @@ impl<'a> Bench<'a> {
             },
         });
     }
+}
+
+/// A figure as written, cut to a bound.
+fn shown(written: &str) -> String {
+    written.chars().take(limits::FIGURE_SHOWN_CHARS_MAX).collect()
 }

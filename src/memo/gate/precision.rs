@@ -38,9 +38,10 @@ pub(super) fn holds(shown: &Shown, fact: Decimal, hedge: Hedge) -> bool {
 fn near(shown: &Shown, fact: Decimal, quantum: Decimal) -> bool {
     let Some(difference) = shown.magnitude.checked_sub(fact) else { return false };
     let difference = difference.abs();
-    let half = quantum.checked_div(Decimal::TWO).unwrap_or(Decimal::ZERO);
-    let excess = fact.checked_mul(Decimal::new(1, 15)).unwrap_or(Decimal::ZERO);
-    difference <= half.max(excess) && tenth(difference, fact)
+    let within_half =
+        difference.is_zero() || difference.checked_mul(Decimal::TWO).is_some_and(|twice| twice <= quantum);
+    let within_noise = || fact.checked_mul(Decimal::new(1, 15)).is_some_and(|noise| difference <= noise);
+    (within_half || within_noise()) && tenth(difference, fact)
 }
 
 fn tenth(difference: Decimal, fact: Decimal) -> bool {

@@ -57,7 +57,7 @@ pub(super) fn joined(view: &View<'_>, at: usize) -> Option<usize> {
         1 => None,
         2 if colons == 1 => {
             let clock = view.text(at).len() <= 2 && view.text(at + 2).len() == 2;
-            let said = view.before_is(at, class::YEAR_PREV)
+            let said = view.before(at).is_some_and(|t| clock_word(t.text(view.bytes)))
                 || view.glued(end, Kind::Word)
                 || matches!(view.text(end), b"am" | b"pm" | b"a.m" | b"p.m" | b"ET" | b"UTC");
             (clock && said && safe).then_some(chain)
@@ -65,7 +65,7 @@ pub(super) fn joined(view: &View<'_>, at: usize) -> Option<usize> {
         2 if years && safe => Some(chain),
         2 if view.text(at) == b"24" && view.text(at + 2) == b"7" => Some(end),
         2 => None,
-        _ if safe => {
+        _ if safe && shaped(view, at, parts) => {
             // a timestamp goes on: 2025-02-14T21:04:59Z
             let mut at = chain;
             while view.get(at).is_some_and(|t| t.glued() && t.sign(b':')) && view.glued(at + 1, Kind::Number) {
@@ -74,6 +74,35 @@ pub(super) fn joined(view: &View<'_>, at: usize) -> Option<usize> {
             Some(at)
         }
         _ => None,
+    }
+}
+
+/// A word that a time of day follows.
+fn clock_word(text: &[u8]) -> bool {
+    matches!(
+        text,
+        b"at" | b"At" | b"by" | b"By" | b"until" | b"till" | b"after" | b"before" | b"from" | b"since" | b"between"
+    )
+}
+
+/// Whether integers joined by marks have the shape of a date, a time, a phone number or an accession number; "40/30/30" is a
+/// split.
+fn shaped(view: &View<'_>, at: usize, parts: usize) -> bool {
+    let length = |i: usize| view.text(at + 2 * i).len();
+    let value = |i: usize| view.integer(at + 2 * i).unwrap_or(0);
+    let month_and_day = |a: u128, b: u128| (1..=12).contains(&a) && (1..=31).contains(&b);
+    let all: usize = (0..parts).map(length).sum();
+    if parts > 3 {
+        return (9..=15).contains(&all);
+    }
+    let pair = month_and_day(value(0), value(1)) || month_and_day(value(1), value(0));
+    let clock = view.sign(at + 1, b':') && view.sign(at + 3, b':') && all <= 6;
+    match (length(0), length(1), length(2)) {
+        (10, 2, 6) | (3, 3, 4) | (1, 3, 7) => true,
+        (4, 1..=2, 1..=2) => month_and_day(value(1), value(2)),
+        (1..=2, 1..=2, 4) => pair && view.year(at + 4).is_some(),
+        (1..=2, 1..=2, 2) => clock || pair && view.before_is(at, class::YEAR_PREV),
+        _ => false,
     }
 }
 
@@ -96,7 +125,9 @@ pub(super) fn year(view: &View<'_>, at: usize) -> Option<usize> {
     if view.text(at).len() == 8 && compact_date(view.integer(at)?) {
         return (view.before_is(at, class::YEAR_PREV) && !view.amount_follows(end) && !view.cited(end)).then_some(end);
     }
-    view.year(at)?;
+    if view.year(at).is_none() {
+        return founding(view, at).then_some(end);
+    }
     let next = view.get(end);
     let part =
         |i: usize, most: u128| view.text(i).len() == 2 && view.integer(i).is_some_and(|n| (1..=most).contains(&n));
@@ -145,6 +176,17 @@ pub(super) fn year(view: &View<'_>, at: usize) -> Option<usize> {
         || singular && view.before_is(at, class::YEAR_SOFT)
         || view.is(end, class::YEAR_NEXT) && !view.before_is(at, class::VERB) && !vague(view, at))
     .then_some(end)
+}
+
+/// A year before 1900 counts only where a beginning is told: "since 1869", "founded in 1869".
+fn founding(view: &View<'_>, at: usize) -> bool {
+    let old = view.text(at).len() == 4 && view.integer(at).is_some_and(|n| (1600..1900).contains(&n));
+    let before =
+        |back: usize| at.checked_sub(back).filter(|&i| i >= view.segment.first).map_or(&b""[..], |i| view.text(i));
+    let began: [&[u8]; 5] = [b"founded", b"established", b"incorporated", b"chartered", b"begun"];
+    let told = before(1).eq_ignore_ascii_case(b"since")
+        || before(1) == b"in" && began.iter().any(|word| before(2).eq_ignore_ascii_case(word));
+    old && told && !view.amount_follows(at + 1) && !view.cited(at + 1)
 }
 
 /// Whether the number is all that a cell of a table's body holds, in a row that is not about dates: "| Stores | 2024 |". The
