@@ -155,6 +155,8 @@ pub(crate) struct Scan<'a> {
     pub(crate) text: &'a str,
     pub(crate) clean: Clean,
     pub(crate) tokens: Vec<Token>,
+    /// Whether any mark reorders the text.
+    reorders: bool,
 }
 
 impl<'a> Scan<'a> {
@@ -162,7 +164,8 @@ impl<'a> Scan<'a> {
     pub(crate) fn new(text: &'a str) -> Self {
         let clean = clean::clean(text);
         let tokens = token::tokens(&clean.bytes);
-        Self { text, clean, tokens }
+        let reorders = clean.bytes.contains(&clean::code::REORDER);
+        Self { text, clean, tokens, reorders }
     }
 
     /// The figures and citations, segment by segment.
@@ -177,28 +180,20 @@ impl<'a> Scan<'a> {
     fn scan(&self, segment: Segment, header: &mut Header) -> Found {
         let view = View { bytes: &self.clean.bytes, tokens: &self.tokens, segment };
         let mut found = Found { segment, figures: Vec::new(), citations: Vec::new() };
-        let reordered = self.tokens[segment.first..segment.last].iter().any(|t| t.sign(clean::code::REORDER));
+        let reordered =
+            self.reorders && self.tokens[segment.first..segment.last].iter().any(|t| t.sign(clean::code::REORDER));
         let own = header.enter(&view);
         let mut at = segment.first;
         while at < segment.last {
             let token = &self.tokens[at];
-            match token.kind {
-                Kind::Citation => {
-                    found.citations.push(Citation { token: at });
-                    at += 1;
-                    continue;
-                }
-                // most words mean nothing to the scanner
-                Kind::Word
-                    if token.word == lexicon::Word::default()
-                        && !view
-                            .get(at + 1)
-                            .is_some_and(|t| t.kind == Kind::Number || t.glued() || t.is(class::SCALE)) =>
-                {
-                    at += 1;
-                    continue;
-                }
-                Kind::Word | Kind::Number | Kind::Sign(_) => {}
+            if token.kind == Kind::Citation {
+                found.citations.push(Citation { token: at });
+                at += 1;
+                continue;
+            }
+            if !may_begin(&view, at, token) {
+                at += 1;
+                continue;
             }
             if let Some(end) = inert::skip(&view, at) {
                 at = end.max(at + 1);
@@ -245,6 +240,42 @@ impl<'a> Scan<'a> {
             header_exponent: raw.header_exponent,
             tokens: (raw.first, raw.last),
         }
+    }
+}
+
+/// Words that can begin a figure by themselves.
+const BEGINNERS: u64 = class::UNIT
+    | class::TENS
+    | class::SCALE
+    | class::DOZEN
+    | class::NIL
+    | class::NO
+    | class::FRACTION
+    | class::MULTIPLE
+    | class::HALVED;
+
+/// Whether a figure, or digits that are none, may begin at a token. Most words and signs begin nothing, and are passed by.
+fn may_begin(view: &View<'_>, at: usize, token: &Token) -> bool {
+    match token.kind {
+        Kind::Number => true,
+        Kind::Sign(sign) => matches!(sign, b'$' | b'+' | b'[' | 0x80..=0x89 | 0x91 | 0xa0..=0xb4),
+        Kind::Word => {
+            if token.is(BEGINNERS) {
+                return true;
+            }
+            view.get(at + 1).is_some_and(|next| match next.kind {
+                Kind::Number => true,
+                Kind::Sign(b'.' | b',' | b')' | b'\'' | b'|') => next.sign(b'.') && token.is(class::REF),
+                Kind::Sign(sign) => next.glued() || matches!(sign, b'$' | b'#'),
+                Kind::Word => {
+                    next.glued()
+                        || next.is(class::SCALE)
+                        || token.is(class::A) && next.is(class::FRACTION | class::DOZEN)
+                }
+                Kind::Citation => false,
+            })
+        }
+        Kind::Citation => false,
     }
 }
 

@@ -86,7 +86,7 @@ pub(crate) fn clean(text: &str) -> Clean {
     let mut comments_close = true;
     let mut at = 0;
     while at < bytes.len() {
-        let run = bytes[at..].iter().position(|&b| is_special(b)).unwrap_or(bytes.len() - at);
+        let run = bytes[at..].iter().position(|&b| SPECIAL[usize::from(b)]).unwrap_or(bytes.len() - at);
         out.bytes.extend_from_slice(&bytes[at..at + run]);
         at += run;
         if at == bytes.len() {
@@ -101,6 +101,17 @@ pub(crate) fn clean(text: &str) -> Clean {
     }
     out
 }
+
+/// [`is_special`] of every byte.
+const SPECIAL: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        table[byte] = is_special(byte as u8);
+        byte += 1;
+    }
+    table
+};
 
 const fn is_special(byte: u8) -> bool {
     matches!(byte, 0x80.. | b'&' | b'*' | b'`' | b'_' | b'<' | b'\\' | 0x00..=0x08 | 0x0b..=0x0c | 0x0e..=0x1f | 0x7f)

@@ -53,7 +53,9 @@ fn word(view: &View<'_>, at: usize) -> Option<usize> {
         let short = view.integer(at + 2).is_some_and(|_| view.text(at + 2).len() <= 3);
         let text = view.text(at);
         let code = text.len() <= 4 && text.iter().all(u8::is_ascii_uppercase) && !is_measure(text);
-        let name = code || token.is(class::INDEX | class::REF) || text.eq_ignore_ascii_case(b"top") || text == b"Catch";
+        let name = code
+            || token.is(class::INDEX | class::REF)
+            || matches!(text, b"top" | b"Top" | b"pre" | b"Pre" | b"post" | b"Post" | b"Catch");
         return (short && name && !view.amount_follows(end) && !view.cited(end)).then_some(end);
     }
     if token.is(class::REF) && (next.sign(b'#') || next.sign(b'.')) && view.glued(at + 2, Kind::Number) {

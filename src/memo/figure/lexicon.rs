@@ -10,6 +10,9 @@ const WORD_BYTES_MAX: usize = 16;
 /// Slots of the table; a power of two, twice the number of words, so that the table stays in the nearest caches.
 const SLOTS: usize = 2048;
 
+/// The bit of a small letter, in every byte.
+const LOWER: u128 = u128::from_le_bytes([0x20; WORD_BYTES_MAX]);
+
 /// What one word may mean. The value belongs to the class that carries numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Word {
@@ -86,7 +89,11 @@ fn pack(bytes: &[u8]) -> Option<u128> {
     if bytes.is_empty() || bytes.len() > WORD_BYTES_MAX {
         return None;
     }
-    Some(bytes.iter().fold(0, |key, b| key << 8 | u128::from(b.to_ascii_lowercase())))
+    let mut key = [0; WORD_BYTES_MAX];
+    key[..bytes.len()].copy_from_slice(bytes);
+    // one bit tells letters of either case apart; the other bytes of a word have it set already
+    let used = u128::MAX >> (8 * (WORD_BYTES_MAX - bytes.len()));
+    Some(u128::from_le_bytes(key) | LOWER & used)
 }
 
 fn hash(key: u128) -> usize {

@@ -110,16 +110,17 @@ fn token_at(bytes: &[u8], at: usize) -> (Kind, usize) {
 fn word_end(bytes: &[u8], mut at: usize) -> usize {
     let letter = |i: usize| bytes.get(i).is_some_and(|b| b.is_ascii_alphabetic() || *b == code::LETTER);
     let start = at;
-    while letter(at) {
-        at += 1;
+    loop {
+        while letter(at) {
+            at += 1;
+        }
         let short = at - start == 1 || (at >= 2 && bytes[at - 2] == b'.');
         match bytes.get(at) {
             Some(b'&') if letter(at + 1) => at += 1,
             Some(b'.') if short && letter(at + 1) && !letter(at + 2) => at += 1,
-            _ => {}
+            _ => return at,
         }
     }
-    at
 }
 
 /// Digits with marks between digits; blanks only before groups of exactly three.

@@ -145,8 +145,11 @@ fn name(scan: &Scan<'_>, found: &Found, at: usize, out: &mut Named) {
 }
 
 fn year(text: &[u8]) -> Option<u16> {
-    let year: u16 = std::str::from_utf8(text).ok()?.parse().ok()?;
-    (text.len() == 4 && (1900..2100).contains(&year)).then_some(year)
+    if text.len() != 4 || !text.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let year = text.iter().fold(0, |n, b| n * 10 + u16::from(b - b'0'));
+    (1900..2100).contains(&year).then_some(year)
 }
 
 /// Whether a token belongs to a figure of the segment.

@@ -92,6 +92,9 @@ fn shaped(view: &View<'_>, at: usize, parts: usize) -> bool {
     let value = |i: usize| view.integer(at + 2 * i).unwrap_or(0);
     let month_and_day = |a: u128, b: u128| (1..=12).contains(&a) && (1..=31).contains(&b);
     let all: usize = (0..parts).map(length).sum();
+    if parts == 4 && view.sign(at + 1, b'/') && view.sign(at + 5, b'/') {
+        return month_and_day(value(0), value(1)) && month_and_day(value(2), value(3));
+    }
     if parts > 3 {
         return (9..=15).contains(&all);
     }
