@@ -259,3 +259,11 @@ pub const JOURNAL_QUEUE: usize = 256;
 
 /// How long a session that has just answered is believed to live; an older one is asked first.
 pub const JOURNAL_SESSION_TRUST: Duration = Duration::from_secs(1);
+
+/// Violations after which the rest of a memo is not read: it is refused whatever follows, and a hostile one must not cost memory
+/// by its length.
+pub const VIOLATIONS_MAX: usize = 1000;
+
+/// Figures of one sentence or row. The last one counts as unreadable, so that a longer sentence is refused; honest ones have under
+/// forty.
+pub const SEGMENT_FIGURES_MAX: usize = 1000;

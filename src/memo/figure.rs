@@ -24,6 +24,7 @@ use self::segment::Segment;
 use self::token::{Kind, Token};
 use self::view::View;
 use super::fact::Currency;
+use crate::limits;
 
 /// Which currency a figure shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -169,12 +170,11 @@ impl<'a> Scan<'a> {
     }
 
     /// The figures and citations, segment by segment.
-    pub(crate) fn found(&self) -> Vec<Found> {
+    pub(crate) fn found(&self) -> impl Iterator<Item = Found> {
         let mut header = Header::default();
         segment::segments(&self.clean.bytes, &self.tokens)
             .into_iter()
-            .map(|segment| self.scan(segment, &mut header))
-            .collect()
+            .map(move |segment| self.scan(segment, &mut header))
     }
 
     fn scan(&self, segment: Segment, header: &mut Header) -> Found {
@@ -203,10 +203,14 @@ impl<'a> Scan<'a> {
                 Some(raw) => {
                     at = raw.last.max(at + 1);
                     let mut figure = self.figure(&raw);
-                    if reordered {
+                    let full = found.figures.len() + 1 >= limits::SEGMENT_FIGURES_MAX;
+                    if reordered || full {
                         figure.magnitude = None;
                     }
                     found.figures.push(figure);
+                    if full {
+                        return found;
+                    }
                 }
                 None => at += 1,
             }
@@ -281,7 +285,7 @@ fn may_begin(view: &View<'_>, at: usize, token: &Token) -> bool {
 
 /// Every figure of a text, in order.
 pub fn extract(text: &str) -> Vec<Figure> {
-    Scan::new(text).found().into_iter().flat_map(|found| found.figures).collect()
+    Scan::new(text).found().flat_map(|found| found.figures).collect()
 }
 
 /// The scale of a table: "($ in millions)".

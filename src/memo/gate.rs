@@ -251,10 +251,13 @@ pub fn judge(snapshot: Snapshot, draft: Draft) -> Result<Accepted, Rejected> {
     }
 }
 
-/// Judges one text. `cited` tells which facts the report lists as cited already.
+/// Judges one text, up to [`limits::VIOLATIONS_MAX`] violations and the end of the sentence that reached them. `cited` tells which facts the report lists as cited already.
 fn read(index: &Index<'_>, cited: &mut [bool], text: &str, field: Option<&str>, report: &mut Report) {
     let scan = Scan::new(text);
     for found in scan.found() {
+        if report.violations.len() >= limits::VIOLATIONS_MAX {
+            return;
+        }
         cite(&scan, &found, index, cited, field, report);
         bind::figures(&scan, &found, index, field, report);
     }
@@ -276,7 +279,7 @@ fn cite(
                 if !std::mem::replace(&mut cited[at], true) {
                     report.citations.push(id.to_owned());
                 }
-            } else {
+            } else if report.violations.len() < limits::VIOLATIONS_MAX {
                 let start = scan.clean.start(token.start as usize);
                 let end = scan.clean.end(token.end as usize, scan.text);
                 report.violations.push(Violation {

@@ -61,22 +61,31 @@ static TABLE: LazyLock<Table> = LazyLock::new(load);
 
 /// The meaning of a word of clean bytes; letters of either case.
 pub(crate) fn word(bytes: &[u8]) -> Word {
-    match pack(bytes) {
-        Some(key) => {
-            let table = &*TABLE;
-            let mut slot = hash(key);
-            loop {
-                let (known, word) = table.slots[slot];
-                if known == key {
-                    return word;
-                }
-                if known == 0 {
-                    return Word::default();
-                }
-                slot = (slot + 1) % SLOTS;
-            }
+    pack(bytes).map_or_else(Word::default, find)
+}
+
+/// The meaning of the word `start..end` of a longer text. It is loaded at once with what follows it, where enough follows.
+pub(crate) fn word_at(bytes: &[u8], start: usize, end: usize) -> Word {
+    let length = end - start;
+    match bytes.get(start..).and_then(|rest| rest.first_chunk::<WORD_BYTES_MAX>()) {
+        Some(chunk) if length <= WORD_BYTES_MAX => find(folded(*chunk, length)),
+        Some(_) => Word::default(),
+        None => word(bytes.get(start..end).unwrap_or_default()),
+    }
+}
+
+fn find(key: u128) -> Word {
+    let table = &*TABLE;
+    let mut slot = hash(key);
+    loop {
+        let (known, word) = table.slots[slot];
+        if known == key {
+            return word;
         }
-        None => Word::default(),
+        if known == 0 {
+            return Word::default();
+        }
+        slot = (slot + 1) % SLOTS;
     }
 }
 
@@ -91,9 +100,14 @@ fn pack(bytes: &[u8]) -> Option<u128> {
     }
     let mut key = [0; WORD_BYTES_MAX];
     key[..bytes.len()].copy_from_slice(bytes);
-    // one bit tells letters of either case apart; the other bytes of a word have it set already
-    let used = u128::MAX >> (8 * (WORD_BYTES_MAX - bytes.len()));
-    Some(u128::from_le_bytes(key) | LOWER & used)
+    Some(folded(key, bytes.len()))
+}
+
+/// The first bytes of a block, of which there is at least one, with their letters made small. One bit tells letters of either
+/// case apart; the other bytes of a word have it set already.
+fn folded(block: [u8; WORD_BYTES_MAX], length: usize) -> u128 {
+    let used = u128::MAX >> (8 * (WORD_BYTES_MAX - length));
+    (u128::from_le_bytes(block) | LOWER) & used
 }
 
 fn hash(key: u128) -> usize {

@@ -41,21 +41,25 @@ pub(crate) struct Token {
 
 impl Token {
     /// The clean bytes of the token.
+    #[inline]
     pub(crate) fn text<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
         bytes.get(self.start as usize..self.end as usize).unwrap_or_default()
     }
 
     /// Whether it is this sign.
+    #[inline]
     pub(crate) fn sign(&self, byte: u8) -> bool {
         self.kind == Kind::Sign(byte)
     }
 
     /// Whether its word stands in any of the classes.
+    #[inline]
     pub(crate) fn is(&self, classes: u64) -> bool {
         self.word.classes & classes != 0
     }
 
     /// Whether the token touches the one before it.
+    #[inline]
     pub(crate) fn glued(&self) -> bool {
         self.gap == Gap::None
     }
@@ -79,7 +83,7 @@ pub(crate) fn tokens(bytes: &[u8]) -> Vec<Token> {
             }
             _ => {
                 let (kind, end) = token_at(bytes, at);
-                let word = if kind == Kind::Word { lexicon::word(&bytes[at..end]) } else { Word::default() };
+                let word = if kind == Kind::Word { lexicon::word_at(bytes, at, end) } else { Word::default() };
                 out.push(Token { kind, gap, start: at as u32, end: end as u32, word });
                 gap = Gap::None;
                 at = end;

@@ -15,40 +15,49 @@ pub(crate) struct View<'a> {
 
 impl<'a> View<'a> {
     /// The token at a position of this segment.
+    #[inline]
     pub(crate) fn get(&self, at: usize) -> Option<&'a Token> {
         if at < self.segment.last { self.tokens.get(at) } else { None }
     }
 
     /// The token before a position, in this segment.
+    #[inline]
     pub(crate) fn before(&self, at: usize) -> Option<&'a Token> {
         if at > self.segment.first { self.tokens.get(at - 1) } else { None }
     }
 
     /// The clean bytes of a token.
+    #[inline]
     pub(crate) fn text(&self, at: usize) -> &'a [u8] {
         self.get(at).map_or(&[], |t| t.text(self.bytes))
     }
 
+    #[inline]
     pub(crate) fn is(&self, at: usize, classes: u64) -> bool {
         self.get(at).is_some_and(|t| t.is(classes))
     }
 
+    #[inline]
     pub(crate) fn before_is(&self, at: usize, classes: u64) -> bool {
         self.before(at).is_some_and(|t| t.is(classes))
     }
 
+    #[inline]
     pub(crate) fn sign(&self, at: usize, byte: u8) -> bool {
         self.get(at).is_some_and(|t| t.sign(byte))
     }
 
+    #[inline]
     pub(crate) fn glued(&self, at: usize, kind: Kind) -> bool {
         self.get(at).is_some_and(|t| t.glued() && t.kind == kind)
     }
 
+    #[inline]
     pub(crate) fn glued_sign(&self, at: usize, byte: u8) -> bool {
         self.glued(at, Kind::Sign(byte))
     }
 
+    #[inline]
     pub(crate) fn cited(&self, at: usize) -> bool {
         self.get(at).is_some_and(|t| t.kind == Kind::Citation)
     }

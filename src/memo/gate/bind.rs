@@ -71,7 +71,7 @@ pub(super) fn figures<'a>(
 }
 
 fn groups<'a>(scan: &'a Scan<'_>, found: &Found) -> Vec<Group<'a>> {
-    let mut groups: Vec<Group<'_>> = Vec::new();
+    let mut groups: Vec<Group<'_>> = Vec::with_capacity(found.citations.len());
     let mut end = usize::MAX;
     for citation in &found.citations {
         let ids = token::ids(scan.tokens[citation.token].text(&scan.clean.bytes));

@@ -110,6 +110,8 @@ pub(super) fn read(scan: &Scan<'_>, found: &Found) -> Named {
                     out.quarters.push(text[0] - b'0');
                 }
             }
+            // no other small letter begins a word that is looked for
+            Kind::Word if !text[0].is_ascii_uppercase() && !matches!(text[0], b'q' | b'y' | b'a') => {}
             Kind::Word if matches!(text, b"quarter" | b"Quarter") => {
                 let rank = [&b"first"[..], b"second", b"third", b"fourth"];
                 let named = before.map(|t| t.text(&scan.clean.bytes).to_ascii_lowercase());
