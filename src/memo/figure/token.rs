@@ -110,14 +110,24 @@ fn token_at(bytes: &[u8], at: usize) -> (Kind, usize) {
     }
 }
 
+/// The bytes that spell words.
+const LETTERS: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0u8;
+    while byte < u8::MAX {
+        table[byte as usize] = byte.is_ascii_alphabetic() || byte == code::LETTER;
+        byte += 1;
+    }
+    table
+};
+
 /// Letters; an apostrophe, `&` or dot between letters belongs to the word (U.S., R&D, company's).
 fn word_end(bytes: &[u8], mut at: usize) -> usize {
-    let letter = |i: usize| bytes.get(i).is_some_and(|b| b.is_ascii_alphabetic() || *b == code::LETTER);
+    let letter = |i: usize| bytes.get(i).is_some_and(|b| LETTERS[usize::from(*b)]);
     let start = at;
     loop {
-        while letter(at) {
-            at += 1;
-        }
+        let rest = bytes.get(at..).unwrap_or_default();
+        at += rest.iter().position(|b| !LETTERS[usize::from(*b)]).unwrap_or(rest.len());
         let short = at - start == 1 || (at >= 2 && bytes[at - 2] == b'.');
         match bytes.get(at) {
             Some(b'&') if letter(at + 1) => at += 1,
