@@ -18,6 +18,7 @@ use crate::canonical;
 
 /// Signs canonical JSON.
 pub struct Signer {
+    path: PathBuf,
     key: SigningKey,
     key_id: String,
     public_key: String,
@@ -58,7 +59,7 @@ impl Signer {
     pub fn load_or_create(folder: &Path) -> Result<Self, Error> {
         let path = folder.join("workspace.pem");
         match read_secret(&path) {
-            Ok(text) => Self::from_pem(&text).ok_or(Error::NotAKey(path)),
+            Ok(text) => Self::from_pem(&path, &text).ok_or(Error::NotAKey(path)),
             Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
                 let mut seed = [0u8; 32];
                 getrandom::fill(&mut seed)
@@ -67,17 +68,24 @@ impl Signer {
                 let pem = key.to_pkcs8_pem(LineEnding::LF).map_err(|_| Error::NotAKey(path.clone()))?;
                 write_secret(&path, pem.as_bytes())?;
                 // what counts is what is on disk: two processes may have raced for the file
-                Self::from_pem(&read_secret(&path)?).ok_or(Error::NotAKey(path))
+                Self::from_pem(&path, &read_secret(&path)?).ok_or(Error::NotAKey(path))
             }
             Err(error) => Err(error),
         }
     }
 
-    fn from_pem(text: &str) -> Option<Self> {
+    fn from_pem(path: &Path, text: &str) -> Option<Self> {
         let key = SigningKey::from_pkcs8_pem(text).ok()?;
         let public_key = key.verifying_key().to_public_key_pem(LineEnding::LF).ok()?;
         let key_id = canonical::sha256_hex(key.verifying_key().as_bytes())[..16].to_owned();
-        Some(Self { key, key_id, public_key })
+        Some(Self { path: path.to_owned(), key, key_id, public_key })
+    }
+
+    /// True while the file still holds this key and nobody else may read it: a key that was swapped or exposed under a
+    /// running service must not pass unseen.
+    pub fn is_intact(&self) -> bool {
+        let stored = read_secret(&self.path).ok().and_then(|text| Self::from_pem(&self.path, &text));
+        stored.is_some_and(|stored| stored.public_key == self.public_key)
     }
 
     /// First 16 hex digits of the SHA-256 of the raw public key: a name, not an identity.
@@ -146,6 +154,7 @@ mod tests {
         let first = Signer::load_or_create(&keys).expect("a key");
         let again = Signer::load_or_create(&keys).expect("the same key");
         assert_eq!(first.public_key(), again.public_key());
+        assert!(first.is_intact());
         let mode = fs::metadata(keys.join("workspace.pem")).expect("the file").permissions().mode() & 0o777;
         assert_eq!(mode, 0o600);
         let receipt = first.receipt(json!({"b": 1, "a": "x"}));
@@ -159,12 +168,13 @@ mod tests {
     #[test]
     fn a_key_that_others_may_read_is_refused() {
         let folder = tempfile::tempdir().expect("a folder");
-        Signer::load_or_create(folder.path()).expect("a key");
+        let first = Signer::load_or_create(folder.path()).expect("a key");
         let path = folder.path().join("workspace.pem");
         fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).expect("mode");
         assert!(matches!(Signer::load_or_create(folder.path()), Err(Error::Exposed { mode: 0o640, .. })));
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("mode");
         fs::write(&path, "no key").expect("written");
         assert!(matches!(Signer::load_or_create(folder.path()), Err(Error::NotAKey(_))));
+        assert!(!first.is_intact());
     }
 }

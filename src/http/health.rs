@@ -21,14 +21,15 @@ pub(super) async fn up() -> Response {
 pub(super) async fn ready(State(shop): State<Arc<Shop>>) -> Response {
     let database = store::ping(&shop.pool).await;
     let supported = shop.paywall.is_supported();
+    let keys = shop.paywall.contract().has_its_key();
     let (facilitator, simulated) = shop.paywall.facilitator();
-    let ready = database && supported;
+    let ready = database && keys && supported;
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let body = json!({
         "status": if ready { "ready" } else { "not ready" },
         "checks": {
             "database": database,
-            "keys": !shop.paywall.contract().id().is_empty(),
+            "keys": keys,
             "facilitator_supports_our_kind": supported,
         },
         "facilitator": {"name": facilitator, "simulated": simulated},

@@ -63,6 +63,11 @@ impl Contract {
         &self.id
     }
 
+    /// True while the key that signs under it is on disk, unchanged and private.
+    pub fn has_its_key(&self) -> bool {
+        self.signer.is_intact()
+    }
+
     /// Where it is published.
     pub fn url(&self) -> &str {
         &self.url
