@@ -10,6 +10,8 @@
 pub mod canonical;
 pub mod clock;
 pub mod evm;
+#[cfg(feature = "server")]
+pub mod fault;
 pub mod limits;
 pub mod money;
 pub mod strict_json;
@@ -17,6 +19,7 @@ pub mod strict_json;
 // layer 1: domain
 pub mod call_chain;
 pub mod catalog;
+pub mod machine;
 pub mod memo;
 pub mod refusal;
 pub mod x402;

@@ -1,6 +1,8 @@
-//! What the paywall needs from the outside: a facilitator that verifies and settles payments.
+//! What the paywall needs from the outside: a facilitator that verifies and settles payments, and a look at the chain.
 //!
 //! `settle` takes a [`SettleIntent`], which only the journal makes, after the intent is on disk: nobody else can settle.
+
+pub mod chain;
 
 use async_trait::async_trait;
 use serde_json::Value;
