@@ -233,7 +233,7 @@ async fn assemble(
         (None, None) => Arc::new(Renderer),
     };
     let identity = settings.identity.unwrap_or(pay_to);
-    let journal = Journal::open(pool.clone()).await?;
+    let journal = Journal::open(pool.clone(), false).await?;
     let policy = Policy {
         denied_payers: settings.denied_payers.clone(),
         own: [pay_to, identity].into(),
@@ -241,7 +241,7 @@ async fn assemble(
         max_in_flight: settings.max_in_flight,
         contract_wallets: settings.payments.contract_wallets,
     };
-    let paywall = Paywall::new(journal.clone(), facilitator, contract, Arc::clone(&clock), policy);
+    let paywall = Paywall::new(journal.clone(), facilitator, None, contract, Arc::clone(&clock), policy);
     let shop = Shop {
         shelves,
         paywall: Arc::new(paywall),

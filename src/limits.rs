@@ -267,3 +267,16 @@ pub const VIOLATIONS_MAX: usize = 1000;
 /// Figures of one sentence or row. The last one counts as unreadable, so that a longer sentence is refused; honest ones have under
 /// forty.
 pub const SEGMENT_FIGURES_MAX: usize = 1000;
+
+/// A second authorization of the same purchase is answered from one that was charged no longer ago than this, and not charged
+/// itself: clients that sign anew on every retry pay once (payments.md section 4, rule 4).
+pub const PURCHASE_WINDOW: Duration = Duration::from_secs(120);
+
+/// A refund is on chain no later than this after it is owed, or an operator has been told.
+pub const REFUND_DUE: Duration = Duration::from_secs(24 * 3_600);
+
+/// An authorization that is unused this long after its window, in the chain's own time, stays unused.
+pub const FINALITY_MARGIN_S: u64 = 60;
+
+/// After an unclear settle answer the chain is asked, with these pauses before each look.
+pub const CHAIN_LOOKS: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(2), Duration::from_secs(4)];

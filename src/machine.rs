@@ -78,7 +78,8 @@ pub const MOVES: &[Move] = &{
         first(Exact, Free),
         to(Exact, Claimed, Abandoned),
         to(Exact, Abandoned, Claimed),
-        to(Exact, Abandoned, Superseded),
+        // the same purchase was charged meanwhile, under another authorization
+        to(Exact, Abandoned, Free),
         to(Exact, Claimed, Refused),
         to(Exact, Claimed, Ready),
         // the answer and the intent to settle are one commit
@@ -104,6 +105,9 @@ pub const MOVES: &[Move] = &{
         to(Exact, Refused, RefundOwed),
         to(Exact, Superseded, RefundOwed),
         to(Exact, Free, RefundOwed),
+        // money came, but not the price: the payer spent the nonce on another transfer to us
+        to(Exact, Unknown, RefundOwed),
+        to(Exact, Ready, RefundOwed),
         // the evidence went away with a block
         to(Exact, Settled, Unknown),
         to(Exact, RefundOwed, Refunded),

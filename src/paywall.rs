@@ -6,12 +6,16 @@
 //! - [`admission`]: from a decoded payment to [`Verified`], or to an answer that needs no work
 //! - [`verified`]: commit or refuse
 //! - `settle`: the settle call and its outcome, first or repeated
+//! - [`repeat`]: a payment that was presented before, or whose purchase another one holds
+//! - [`evidence`]: what the chain says where the facilitator left it open
 //! - [`contract`]: what refusals are signed under
 
 pub mod admission;
 pub mod contract;
+pub mod evidence;
 pub mod outcome;
 pub mod port;
+pub mod repeat;
 mod settle;
 pub mod verified;
 
@@ -29,6 +33,7 @@ use crate::ledger::PayerClass;
 use crate::store::journal::Journal;
 use crate::x402::SCHEME;
 use contract::Contract;
+use port::chain::Chain;
 use port::{Facilitator, Kind};
 
 pub use outcome::{Delivery, Outcome, Refused};
@@ -53,6 +58,7 @@ pub struct Policy {
 pub struct Paywall {
     journal: Journal,
     facilitator: Arc<dyn Facilitator>,
+    chain: Option<Arc<dyn Chain>>,
     contract: Arc<Contract>,
     clock: Arc<dyn Clock>,
     policy: Policy,
@@ -66,6 +72,7 @@ impl Paywall {
     pub fn new(
         journal: Journal,
         facilitator: Arc<dyn Facilitator>,
+        chain: Option<Arc<dyn Chain>>,
         contract: Arc<Contract>,
         clock: Arc<dyn Clock>,
         policy: Policy,
@@ -73,6 +80,7 @@ impl Paywall {
         Self {
             journal,
             facilitator,
+            chain,
             contract,
             clock,
             payer_rate: NonZeroU32::new(policy.rate_per_minute).map(|n| RateLimiter::keyed(Quota::per_minute(n))),

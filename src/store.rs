@@ -4,6 +4,7 @@
 
 pub mod contract;
 pub mod filing_cache;
+pub mod invariants;
 pub mod journal;
 pub mod margin;
 pub mod simulated;

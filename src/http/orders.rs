@@ -10,8 +10,8 @@ use http::{HeaderValue, StatusCode};
 use serde_json::{Value, json};
 
 use super::{Shop, problem};
-use crate::paywall::admission::shown_state;
-use crate::store::journal::PaymentState;
+use crate::machine;
+use crate::paywall::repeat::shown_state;
 
 /// State of an order.
 pub(super) async fn show(State(shop): State<Arc<Shop>>, Path(order_id): Path<String>) -> Response {
@@ -41,11 +41,16 @@ pub(super) async fn show(State(shop): State<Arc<Shop>>, Path(order_id): Path<Str
 }
 
 /// The state in words, and whether it is charged; `"unknown"` as long as nobody knows.
-fn words(state: PaymentState) -> (&'static str, Value) {
+fn words(state: machine::State) -> (&'static str, Value) {
     match state {
-        PaymentState::Claimed | PaymentState::Abandoned | PaymentState::Ready => ("working", false.into()),
-        PaymentState::Settling | PaymentState::Unknown => ("unknown", "unknown".into()),
-        PaymentState::Refused | PaymentState::Denied => ("refused", false.into()),
-        PaymentState::Settled => ("delivered", true.into()),
+        machine::State::Claimed | machine::State::Abandoned | machine::State::Ready | machine::State::Landed => {
+            ("working", false.into())
+        }
+        machine::State::Settling | machine::State::Unknown => ("unknown", "unknown".into()),
+        machine::State::Refused | machine::State::Denied | machine::State::Superseded | machine::State::Dead => {
+            ("refused", false.into())
+        }
+        machine::State::Settled | machine::State::Free => ("delivered", true.into()),
+        machine::State::RefundOwed | machine::State::Refunded => ("refunded", false.into()),
     }
 }

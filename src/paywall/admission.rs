@@ -1,26 +1,28 @@
 //! From a decoded payment to work that may be done for it, in the published order of checks.
 //!
-//! The claim is on disk before verify is called (payments.md 0a, "claim first"). A payment that was presented before is answered
-//! from its rows: the stored answer, the stored refusal, or the settle call again where its outcome is not known.
+//! The claim is on disk before verify is called (payments.md 0a, "claim first"). A payment that was presented before, or whose
+//! purchase another one holds, is answered by [`super::repeat`].
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
-use tokio::time::Instant;
+use serde_json::json;
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::contract::Circumstances;
-use super::outcome::{Delivery, Outcome, Refused};
+use super::outcome::{Outcome, Refused};
 use super::port::{FacilitatorRequest, Verdict};
 use super::verified::{Home, Presence, Verified, Work};
 use super::{Paywall, settle};
 use crate::canonical::{self, hex};
 use crate::catalog::Product;
 use crate::evm::{Address, lower};
+use crate::fault;
 use crate::ledger::Customer;
 use crate::limits;
+use crate::machine::{Rail, State};
 use crate::memo::Mode;
 use crate::refusal::{Refusal, RefusalCode};
-use crate::store::journal::{Claim, DecisionKind, Held, NewPayment, PaymentState, Record};
+use crate::store::journal::{Claim, Held, NewPayment};
 use crate::store::{self};
 use crate::x402::{
     Mismatch, Offer, Payment, SignatureCheck, check_window, facilitator_request, match_offer, verify_signature,
@@ -102,8 +104,8 @@ impl Paywall {
             let known = self.journal.find(&key, &purchase.request_fp, &purchase.payload_sha256()).await?;
             return Ok(Admission::Answer(match known {
                 // nobody works on it, and it can no longer be taken: waiting would never end
-                None | Some(Claim::Existing { state: PaymentState::Abandoned, .. }) => Outcome::Unpaid { error },
-                Some(claim) => self.answer_existing(purchase, claim).await?,
+                None | Some(Claim::Existing { state: State::Abandoned, .. }) => Outcome::Unpaid { error },
+                Some(claim) => self.answer_repeat(purchase, claim).await?,
             }));
         }
         let Some(request) = facilitator_call(purchase) else {
@@ -119,19 +121,30 @@ impl Paywall {
             }
             Err(_) => return Ok(self.shed(purchase, "As many paid requests as the operator allows are being served.")),
         };
-        match self.journal.claim(&self.new_payment(purchase)).await? {
-            Claim::Won(held) => self.verify(purchase, held, request, permit, home, presence).await,
-            other => Ok(Admission::Answer(self.answer_existing(purchase, other).await?)),
+        let mut claim = self.journal.claim(&self.new_payment(purchase)).await?;
+        if let Claim::PurchaseLive { payment_id, state } = claim
+            && self.resolve_holder(payment_id, state, purchase).await?
+        {
+            // whoever held the purchase holds it no longer: ask again, once
+            claim = self.journal.claim(&self.new_payment(purchase)).await?;
+        }
+        match claim {
+            Claim::Won { held, takes_over } => {
+                self.verify(purchase, held, takes_over, request, permit, home, presence).await
+            }
+            other => Ok(Admission::Answer(self.answer_repeat(purchase, other).await?)),
         }
     }
 
     /// Asks the facilitator. The claim is ours; each way out of here decides it or gives it back.
+    #[expect(clippy::too_many_arguments, reason = "what a claim was won with, once, on its way into the work")]
     async fn verify(
         self: &Arc<Self>,
         purchase: &Purchase,
         held: Held,
+        takes_over: Option<Uuid>,
         request: FacilitatorRequest,
-        permit: tokio::sync::OwnedSemaphorePermit,
+        permit: OwnedSemaphorePermit,
         home: &Home,
         presence: &Presence,
     ) -> Result<Admission, store::Error> {
@@ -147,7 +160,10 @@ impl Paywall {
             presence: presence.clone(),
             _permit: permit,
         };
-        let verdict = match self.facilitator.verify(&work.request).await {
+        fault::point("before-verify");
+        let verdict = self.facilitator.verify(&work.request).await;
+        fault::point("after-verify");
+        let verdict = match verdict {
             Ok(verdict) => verdict,
             Err(error) => {
                 tracing::warn!(%error, facilitator = self.facilitator.name(), "verify could not be reached");
@@ -163,11 +179,28 @@ impl Paywall {
                 let refusal = Refusal::new(RefusalCode::ExecutionFailed, "The facilitator vouched for another payer.");
                 Ok(Admission::Answer(Box::new(work).refuse(refusal, None).await))
             }
+            Verdict::Valid { .. } if takes_over.is_some() => {
+                let other = takes_over.unwrap_or_default();
+                Ok(Admission::Answer(self.take_over(purchase, work, other).await?))
+            }
             Verdict::Valid { .. } => {
                 work.circumstances.order_id = Some(new_order_id());
                 Ok(Admission::Proceed(Verified::new(work, home.clone())))
             }
         }
+    }
+
+    /// Settles the stored answer of another authorization of this purchase, which nobody ever tried to settle, under this one.
+    async fn take_over(&self, purchase: &Purchase, work: Work, other: Uuid) -> Result<Outcome, store::Error> {
+        let held = work.held;
+        let intent = settle::intent(&work.request, self.facilitator.name());
+        if !work.presence.is_gone() && self.journal.take_over(held, other, &intent).await? {
+            let Work { request, circumstances, amount, .. } = work;
+            return Ok(self.settle(held.payment_id, 1, request, circumstances, amount).await);
+        }
+        self.journal.give_back(held, "the answer that was to be taken over moved on").await?;
+        let detail = "Another payment of this payer for the same request is being settled; send that one again.";
+        Ok(self.refuse_unclaimed(purchase, Refusal::new(RefusalCode::PaymentInProgress, detail)))
     }
 
     /// Terms, window and signature: what needs nobody but us.
@@ -208,134 +241,16 @@ impl Paywall {
     }
 
     /// A refusal of a payment that is not claimed: nothing is stored, and the payment stays as it was.
-    fn refuse_unclaimed(&self, purchase: &Purchase, refusal: Refusal) -> Outcome {
+    pub(super) fn refuse_unclaimed(&self, purchase: &Purchase, refusal: Refusal) -> Outcome {
         let body = self.contract.refusal_body(&refusal, &purchase.circumstances(None), self.clock.now());
         Outcome::Refused(Refused::new(&refusal, body))
-    }
-
-    /// Answers a payment that was presented before.
-    async fn answer_existing(self: &Arc<Self>, purchase: &Purchase, claim: Claim) -> Result<Outcome, store::Error> {
-        let (payment_id, state) = match claim {
-            Claim::Existing { payment_id, state } => (payment_id, state),
-            Claim::Reused { payment_id, state } => {
-                let detail = "This authorization was presented before, for another request or with another signature.";
-                let refusal =
-                    Refusal::new(RefusalCode::PaymentReused, detail).with("payment", named(payment_id, state));
-                return self.refuse_noted(purchase, payment_id, refusal).await;
-            }
-            Claim::PurchaseLive { payment_id, state } => {
-                let detail = "Another payment of this payer for the same request is still live; send that one again.";
-                let refusal =
-                    Refusal::new(RefusalCode::PaymentInProgress, detail).with("payment", named(payment_id, state));
-                return Ok(self.refuse_unclaimed(purchase, refusal));
-            }
-            Claim::Won(held) => (held.payment_id, PaymentState::Claimed),
-        };
-        let state = self.wait_while_settling(payment_id, state).await?;
-        match state {
-            PaymentState::Claimed | PaymentState::Abandoned => {
-                let refusal =
-                    Refusal::new(RefusalCode::PaymentInProgress, "A copy of this payment is being worked on.")
-                        .with("payment", named(payment_id, state));
-                self.refuse_noted(purchase, payment_id, refusal).await
-            }
-            PaymentState::Settling => self.pending(payment_id).await,
-            PaymentState::Ready | PaymentState::Unknown => self.present_again(purchase, payment_id).await,
-            PaymentState::Settled | PaymentState::Refused | PaymentState::Denied => {
-                let outcome = self.replay(payment_id, self.journal.load(payment_id).await?, purchase.offer.amount)?;
-                let (status, code) = match &outcome {
-                    Outcome::Delivered(_) => (200, None),
-                    Outcome::Refused(refused) => (refused.status, Some("replayed")),
-                    Outcome::Unpaid { .. } => (402, Some("denied")),
-                    Outcome::Pending { .. } => (503, Some("settlement_pending")),
-                };
-                self.journal.note_served(payment_id, status, code).await?;
-                Ok(outcome)
-            }
-        }
-    }
-
-    /// A settle call that runs now usually ends within moments: its answer is worth waiting for.
-    async fn wait_while_settling(&self, payment_id: Uuid, first: PaymentState) -> Result<PaymentState, store::Error> {
-        let (mut state, until) = (first, Instant::now() + limits::REPEAT_WAIT);
-        while state == PaymentState::Settling && Instant::now() < until {
-            tokio::time::sleep(limits::REPEAT_POLL).await;
-            state = self.journal.load_state(payment_id).await?;
-        }
-        Ok(state)
-    }
-
-    /// Settles an answer that is ready, or presents the same payload again where the outcome is not known.
-    async fn present_again(self: &Arc<Self>, purchase: &Purchase, payment_id: Uuid) -> Result<Outcome, store::Error> {
-        let Some(request) = facilitator_call(purchase) else {
-            return self.pending(payment_id).await;
-        };
-        match self.journal.intend(payment_id, &settle::digest(&request)).await? {
-            Some(attempt) => {
-                let circumstances = purchase.circumstances(None);
-                Ok(self.settle(payment_id, attempt, request, circumstances, purchase.offer.amount).await)
-            }
-            // another copy settles it at this moment
-            None => self.pending(payment_id).await,
-        }
-    }
-
-    async fn pending(&self, payment_id: Uuid) -> Result<Outcome, store::Error> {
-        let transaction = self.journal.load(payment_id).await?.transaction;
-        self.journal.note_served(payment_id, 503, Some("settlement_pending")).await?;
-        Ok(Outcome::Pending { payment_id, transaction })
-    }
-
-    async fn refuse_noted(
-        &self,
-        purchase: &Purchase,
-        payment_id: Uuid,
-        refusal: Refusal,
-    ) -> Result<Outcome, store::Error> {
-        self.journal.note_served(payment_id, refusal.code.status(), Some(refusal.code.name())).await?;
-        Ok(self.refuse_unclaimed(purchase, refusal))
-    }
-
-    /// The stored end of a payment, as bytes.
-    pub(super) fn replay(
-        &self,
-        payment_id: Uuid,
-        record: Record,
-        amount: crate::money::Atomic,
-    ) -> Result<Outcome, store::Error> {
-        let pending = Outcome::Pending { payment_id, transaction: record.transaction.clone() };
-        if record.state == PaymentState::Denied {
-            return Ok(Outcome::Unpaid {
-                error: record.settle_reason.unwrap_or_else(|| "settlement was denied".into()),
-            });
-        }
-        let Some(decision) = record.decision else { return Ok(pending) };
-        Ok(match decision.kind {
-            DecisionKind::Answer if record.state == PaymentState::Settled => Outcome::Delivered(Delivery {
-                order_id: record.order_id.unwrap_or_default(),
-                content_type: decision.content_type,
-                body: decision.body,
-                transaction: record.transaction,
-                payer: record.payer,
-                amount,
-                replay: true,
-            }),
-            DecisionKind::Answer => pending,
-            DecisionKind::Refusal(code) => {
-                // the same wait as in the body, which says it a second time
-                let retry_after_s = RefusalCode::from_name(code).and_then(|code| code.row().after_s);
-                Outcome::Refused(Refused { status: decision.status, retry_after_s, body: decision.body })
-            }
-            DecisionKind::VerifyFailed => {
-                Outcome::Unpaid { error: String::from_utf8_lossy(&decision.body).into_owned() }
-            }
-        })
     }
 
     fn new_payment(&self, purchase: &Purchase) -> NewPayment {
         let (auth, offer) = (&purchase.payment.authorization, &purchase.offer);
         NewPayment {
             auth_key: purchase.auth_key(),
+            rail: Rail::Exact,
             x402_version: if purchase.payment.version.number() == 1 { 1 } else { 2 },
             network: offer.network.to_string(),
             asset: lower(&offer.asset),
@@ -377,36 +292,18 @@ impl Purchase {
         hex(&self.payment.payload_sha256())
     }
 
-    fn circumstances(&self, order_id: Option<String>) -> Circumstances {
+    pub(super) fn circumstances(&self, order_id: Option<String>) -> Circumstances {
         Circumstances { order_id, payment_key: Some(self.auth_key()), request_fp: self.request_fp.clone() }
     }
 }
 
 /// The payment with our own terms, never the buyer's copy of them.
-fn facilitator_call(purchase: &Purchase) -> Option<FacilitatorRequest> {
+pub(super) fn facilitator_call(purchase: &Purchase) -> Option<FacilitatorRequest> {
     facilitator_request(&purchase.payment, &purchase.offer).map(|call| FacilitatorRequest {
         x402_version: call.x402_version,
         payment_payload: call.payment_payload,
         payment_requirements: call.payment_requirements,
     })
-}
-
-/// The `payment` member that names an earlier payment.
-fn named(payment_id: Uuid, state: PaymentState) -> Value {
-    json!({"id": payment_id, "state": shown_state(state)})
-}
-
-/// The state of a payment in words for buyers.
-pub fn shown_state(state: PaymentState) -> &'static str {
-    match state {
-        PaymentState::Settled => "settled",
-        PaymentState::Settling | PaymentState::Unknown => "unknown",
-        PaymentState::Claimed
-        | PaymentState::Abandoned
-        | PaymentState::Refused
-        | PaymentState::Ready
-        | PaymentState::Denied => "none",
-    }
 }
 
 /// 128 random bits: the id is the capability to read an order.

@@ -49,6 +49,16 @@ pub struct FacilitatorRequest {
 }
 
 impl FacilitatorRequest {
+    /// From the body of an earlier call, as it was stored.
+    pub fn from_body(body: &str) -> Option<Self> {
+        let mut body: Value = serde_json::from_str(body).ok()?;
+        Some(Self {
+            x402_version: body["x402Version"].as_u64()?,
+            payment_payload: body["paymentPayload"].take(),
+            payment_requirements: body["paymentRequirements"].take(),
+        })
+    }
+
     /// The JSON body.
     pub fn body(&self) -> Value {
         serde_json::json!({

@@ -7,13 +7,15 @@ use super::contract::Circumstances;
 use super::outcome::{Delivery, Outcome, Refused};
 use super::port::{FacilitatorRequest, SettleIntent, Settlement};
 use crate::canonical;
+use crate::fault;
+use crate::machine::State;
 use crate::money::Atomic;
 use crate::refusal::{Refusal, RefusalCode};
-use crate::store::journal::{PaymentState, Record, SettleClass};
+use crate::store::journal::{Intent, Record, SettleClass, SettleEnd};
 
-/// Digest of a settle body, kept with the intent.
-pub(super) fn digest(request: &FacilitatorRequest) -> String {
-    canonical::address(&request.body())
+/// What is stored before a settle call: the digest of its body, and who is to settle.
+pub(super) fn intent(request: &FacilitatorRequest, facilitator: &str) -> Intent {
+    Intent { request_sha256: canonical::address(&request.body()), facilitator: facilitator.to_owned() }
 }
 
 impl Paywall {
@@ -26,16 +28,30 @@ impl Paywall {
         circumstances: Circumstances,
         amount: Atomic,
     ) -> Outcome {
+        let body = request.body();
+        fault::point("before-settle");
         let settlement = self.facilitator.settle(&SettleIntent::new(request, attempt)).await;
-        let (class, reason, transaction) = classify(settlement);
-        if class != SettleClass::Settled {
+        fault::point("after-settle");
+        let mut end = classify(settlement);
+        if end.class != SettleClass::Settled {
+            let SettleEnd { class, reason, .. } = &end;
             tracing::warn!(%payment_id, attempt, ?class, reason, "settle did not end with a transfer");
+            end.request = Some(body.to_string());
         }
-        match self.journal.record(payment_id, attempt, class, reason.as_deref(), transaction.as_deref()).await {
+        let transaction = end.transaction.clone();
+        let recorded = match self.journal.record(payment_id, attempt, end).await {
+            Ok(record) if record.state == State::Unknown => match self.look_for_a_while(payment_id).await {
+                Ok(State::Unknown) => Ok(record),
+                Ok(_) => self.journal.load(payment_id).await,
+                Err(error) => Err(error),
+            },
+            other => other,
+        };
+        match recorded {
             Ok(record) => self.conclude(payment_id, record, circumstances, amount),
             Err(error) => {
                 // the intent is on disk, so the rows say "unknown" until the same payment comes again: never a refusal
-                tracing::error!(%error, %payment_id, ?class, "the outcome of a settle call could not be stored");
+                tracing::error!(%error, %payment_id, "the outcome of a settle call could not be stored");
                 Outcome::Pending { payment_id, transaction }
             }
         }
@@ -43,7 +59,7 @@ impl Paywall {
 
     /// What the rows say now; bytes that leave are bytes that were read back.
     fn conclude(&self, payment_id: Uuid, record: Record, circumstances: Circumstances, amount: Atomic) -> Outcome {
-        if record.state == PaymentState::Ready {
+        if record.state == State::Ready {
             let detail = "The facilitator refused the connection before anything was sent; the answer is kept.";
             let refusal = Refusal::new(RefusalCode::Overloaded, detail);
             let body = self.contract.refusal_body(&refusal, &circumstances, self.clock.now());
@@ -60,12 +76,13 @@ impl Paywall {
     }
 }
 
-fn classify(settlement: Settlement) -> (SettleClass, Option<String>, Option<String>) {
+fn classify(settlement: Settlement) -> SettleEnd {
+    let end = |class, reason, transaction| SettleEnd { class, reason, transaction, request: None };
     match settlement {
-        Settlement::Settled { transaction, payer: _ } => (SettleClass::Settled, None, Some(transaction)),
-        Settlement::Denied { reason } => (SettleClass::Denied, Some(reason), None),
-        Settlement::NonceUsed { reason, transaction } => (SettleClass::NonceUsed, Some(reason), transaction),
-        Settlement::Unknown { reason, transaction } => (SettleClass::Unknown, Some(reason), transaction),
-        Settlement::NotSent { reason } => (SettleClass::NotSent, Some(reason), None),
+        Settlement::Settled { transaction, payer: _ } => end(SettleClass::Settled, None, Some(transaction)),
+        Settlement::Denied { reason } => end(SettleClass::Denied, Some(reason), None),
+        Settlement::NonceUsed { reason, transaction } => end(SettleClass::NonceUsed, Some(reason), transaction),
+        Settlement::Unknown { reason, transaction } => end(SettleClass::Unknown, Some(reason), transaction),
+        Settlement::NotSent { reason } => end(SettleClass::NotSent, Some(reason), None),
     }
 }

@@ -123,7 +123,7 @@ impl Presence {
         self.0.store(true, Ordering::SeqCst);
     }
 
-    fn is_gone(&self) -> bool {
+    pub(super) fn is_gone(&self) -> bool {
         self.0.load(Ordering::SeqCst)
     }
 }
@@ -144,9 +144,8 @@ impl Work {
             body: answer.body,
         };
         // whoever has hung up is not charged: the answer waits for the same payment to come again
-        let digest = settle::digest(&self.request);
-        let intent = (!self.presence.is_gone()).then_some(digest.as_str());
-        match self.decide(&decision, Some(account), None, intent).await {
+        let intent = (!self.presence.is_gone()).then(|| settle::intent(&self.request, self.paywall.facilitator.name()));
+        match self.decide(&decision, Some(account), None, intent.as_ref()).await {
             Ok(true) => {}
             Ok(false) => return self.answer_from_rows().await,
             Err(error) => return self.undecided(&error).await,
@@ -192,7 +191,7 @@ impl Work {
         decision: &journal::Decision,
         account: Option<&Account>,
         refused: Option<RefusalCode>,
-        intent: Option<&str>,
+        intent: Option<&journal::Intent>,
     ) -> Result<bool, store::Error> {
         let empty = Account::empty(self.synthesizer, self.paywall.clock.now());
         let run = account.unwrap_or(&empty).row(&self.customer, refused);

@@ -1,12 +1,14 @@
-//! The payment journal: claim, decide, intend, record. Each is one call of one function and one commit (migration 0001).
+//! The payment journal: claim, decide, intend, record. Each is one call of one function and one commit (migration 0006).
 //!
-//! payments.md sections 2 to 4. Who calls settle holds an attempt number that [`Journal::intend`] or [`Journal::decide`]
-//! returned, which means that the intent is on disk.
+//! payments.md sections 2 to 4. Who calls settle holds an attempt number that came with a stored intent: from
+//! [`Journal::intend`], [`Journal::take_over`], or [`Journal::decide`].
 
+mod evidence;
 mod rows;
 mod transitions;
 mod writer;
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use sqlx::postgres::PgRow;
@@ -14,31 +16,47 @@ use sqlx::{PgPool, Row};
 use uuid::Uuid;
 
 use super::Error;
+use crate::fault;
 use crate::limits;
+use crate::machine::{self, State};
 
+use rows::read_state;
 use transitions::{ClaimOf, DecisionOf, SettleOf};
 use writer::Writer;
 
-pub use rows::{Claim, Decision, DecisionKind, Held, NewPayment, OrderRow, PaymentState, Record, RunRow, SettleClass};
+pub use evidence::{Authorization, Evidence};
+pub use rows::{
+    Claim, Decision, DecisionKind, Held, Intent, NewPayment, OrderRow, Record, RunRow, SettleClass, SettleEnd,
+};
 
 /// Writes and reads payments on behalf of one running process.
 #[derive(Clone, Debug)]
 pub struct Journal {
     pool: PgPool,
     instance: Uuid,
-    claims: Writer<ClaimOf>,
-    decisions: Writer<DecisionOf>,
-    settles: Writer<SettleOf>,
+    writer: Writer,
+    has_chain: bool,
 }
 
 impl Journal {
-    /// Registers this process; its claims live as long as its heart beats ([`Journal::beat`]).
-    pub async fn open(pool: PgPool) -> Result<Self, Error> {
+    /// Registers this process; its claims live as long as its heart beats ([`Journal::beat`]). `has_chain`: a chain is read, and
+    /// says who was charged where the facilitator leaves it open.
+    pub async fn open(pool: PgPool, has_chain: bool) -> Result<Self, Error> {
+        compare_moves(&pool).await?;
         let instance = Uuid::now_v7();
         sqlx::query("insert into instances (instance_id) values ($1)").bind(instance).execute(&pool).await?;
-        let options = pool.connect_options();
-        let (claims, decisions, settles) = (Writer::start(&options), Writer::start(&options), Writer::start(&options));
-        Ok(Self { pool, instance, claims, decisions, settles })
+        let writer = Writer::start(&pool.connect_options())?;
+        Ok(Self { pool, instance, writer, has_chain })
+    }
+
+    /// Name of this process in leases.
+    pub fn instance(&self) -> Uuid {
+        self.instance
+    }
+
+    /// Where the rows are.
+    pub fn pool(&self) -> &PgPool {
+        &self.pool
     }
 
     /// Says that this process lives; called every [`limits::HEARTBEAT`].
@@ -52,7 +70,7 @@ impl Journal {
 
     /// Ends this process's claims at once, after its work has been drained.
     pub async fn retire(&self) -> Result<(), Error> {
-        tokio::join!(self.claims.close(), self.decisions.close(), self.settles.close());
+        self.writer.close().await;
         sqlx::query("update instances set beat_at = '-infinity' where instance_id = $1")
             .bind(self.instance)
             .execute(&self.pool)
@@ -62,7 +80,10 @@ impl Journal {
 
     /// Claims a payment before anything is done for it.
     pub async fn claim(&self, payment: &NewPayment) -> Result<Claim, Error> {
-        self.claims.write(ClaimOf { instance: self.instance, payment: payment.clone() }).await
+        fault::point("before-claim");
+        let claim = self.writer.claim(ClaimOf { instance: self.instance, payment: payment.clone() }).await;
+        fault::point("after-claim");
+        claim
     }
 
     /// Looks a payment up without claiming it; None when it was never presented.
@@ -78,7 +99,7 @@ impl Journal {
         .await?;
         row.map(|row| {
             let payment_id = row.try_get("payment_id")?;
-            let state = PaymentState::parse(row.try_get("state")?)?;
+            let state = read_state(row.try_get("state")?)?;
             Ok(if row.try_get("same")? {
                 Claim::Existing { payment_id, state }
             } else {
@@ -90,24 +111,26 @@ impl Journal {
 
     /// Gives a claim back: nothing was done and nothing decided.
     pub async fn give_back(&self, held: Held, reason: &str) -> Result<(), Error> {
-        sqlx::query("insert into releases (payment_id, epoch, reason) values ($1, $2, $3) on conflict do nothing")
+        fault::point("before-give-back");
+        sqlx::query("select journal_give_back($1, $2, $3)")
             .bind(held.payment_id)
             .bind(held.epoch)
             .bind(reason)
             .execute(&self.pool)
             .await?;
+        fault::point("after-give-back");
         Ok(())
     }
 
-    /// Stores what was decided, its order and its run in one commit. With `intent` (digest of the settle body) the intent
-    /// to settle as attempt 1 is part of the same commit. False when the claim was lost: then nothing was written.
+    /// Stores what was decided, its order and its run in one commit. With `intent` the intent to settle as attempt 1 is part
+    /// of the same commit. False when the claim was lost: then nothing was written.
     pub async fn decide(
         &self,
         held: Held,
         decision: &Decision,
         order_id: Option<&str>,
         run: Option<&RunRow>,
-        intent: Option<&str>,
+        intent: Option<&Intent>,
     ) -> Result<bool, Error> {
         let transition = DecisionOf {
             instance: self.instance,
@@ -115,38 +138,55 @@ impl Journal {
             decision: decision.clone(),
             order_id: order_id.map(str::to_owned),
             run: run.cloned(),
-            intent: intent.map(str::to_owned),
+            intent: intent.cloned(),
         };
-        self.decisions.write(transition).await
+        fault::point("before-decide");
+        let held = self.writer.decide(transition).await;
+        fault::point("after-decide");
+        held
+    }
+
+    /// Lets a claimed payment pay for the answer of another one that was never sent to settle, with the intent to settle it as
+    /// attempt 1. False when either has moved on meanwhile: then nothing was written.
+    pub async fn take_over(&self, held: Held, other: Uuid, intent: &Intent) -> Result<bool, Error> {
+        fault::point("before-take-over");
+        let done = sqlx::query_scalar("select journal_take_over($1, $2, $3, $4, $5, $6, $7)")
+            .bind(held.payment_id)
+            .bind(held.epoch)
+            .bind(other)
+            .bind(self.instance)
+            .bind(seconds(limits::SETTLE_LEASE))
+            .bind(&intent.request_sha256)
+            .bind(&intent.facilitator)
+            .fetch_one(&self.pool)
+            .await?;
+        fault::point("after-take-over");
+        Ok(done)
     }
 
     /// Writes the intent to settle an answer that is ready, or to present an unknown payment again.
     /// None when its state does not allow that: somebody else settles it or has settled it.
-    pub async fn intend(&self, payment_id: Uuid, request_sha256: &str) -> Result<Option<i32>, Error> {
-        let attempt: i32 = sqlx::query("select journal_intend($1, $2, $3, $4)")
+    pub async fn intend(&self, payment_id: Uuid, intent: &Intent) -> Result<Option<i32>, Error> {
+        fault::point("before-intend");
+        let attempt: i32 = sqlx::query_scalar("select journal_intend($1, $2, $3, $4, $5)")
             .bind(payment_id)
             .bind(self.instance)
             .bind(seconds(limits::SETTLE_LEASE))
-            .bind(request_sha256)
+            .bind(&intent.request_sha256)
+            .bind(&intent.facilitator)
             .fetch_one(&self.pool)
-            .await?
-            .try_get(0)?;
+            .await?;
+        fault::point("after-intend");
         Ok((attempt > 0).then_some(attempt))
     }
 
-    /// Records what settle answered; with a charge come its settlement and its revenue. Returns what is stored after it.
-    pub async fn record(
-        &self,
-        payment_id: Uuid,
-        attempt: i32,
-        class: SettleClass,
-        reason: Option<&str>,
-        transaction: Option<&str>,
-    ) -> Result<Record, Error> {
-        let [reason, transaction] = [reason, transaction].map(|text| text.map(str::to_owned));
-        let record = self.settles.write(SettleOf { payment_id, attempt, class, reason, transaction }).await?;
+    /// Records how a settle call ended; with a charge come its settlement and its revenue. Returns what is stored after it.
+    pub async fn record(&self, payment_id: Uuid, attempt: i32, end: SettleEnd) -> Result<Record, Error> {
+        fault::point("before-record");
+        let record = self.writer.record(SettleOf { payment_id, attempt, end, has_chain: self.has_chain }).await?;
+        fault::point("after-record");
         // another attempt may have settled it while this one waited for the row
-        if attempt == 1 { Ok(record) } else { self.load(payment_id).await }
+        if attempt == 1 && record.state == State::Settled { Ok(record) } else { self.load(payment_id).await }
     }
 
     /// Notes the answer to a repeat of a payment.
@@ -160,13 +200,15 @@ impl Journal {
         Ok(())
     }
 
-    /// What is stored for a payment.
+    /// What is stored for a payment; for one that was answered from another, that answer.
     pub async fn load(&self, payment_id: Uuid) -> Result<Record, Error> {
         let row = sqlx::query(
-            "select payment_state(p.payment_id) as state, p.payer, o.order_id, a.kind, a.status, a.content_type, a.body, \
-             a.refusal_code, coalesce(s.transaction, r.transaction) as transaction, r.reason \
-             from payments p left join orders o using (payment_id) left join answers a using (payment_id) \
-             left join settlements s using (payment_id) \
+            "select payment_state(p.payment_id) as state, p.payer, order_of(p.payment_id) as order_id, a.kind, a.status, a.content_type, \
+             a.body, a.refusal_code, coalesce(s.transaction, r.transaction) as transaction, r.reason, \
+             (select x.payment_id from successions x where x.of_payment = p.payment_id and x.kind = 'supersede') as successor \
+             from payments p left join successions f on f.payment_id = p.payment_id and f.kind = 'free' \
+             left join answers a on a.payment_id = coalesce(f.of_payment, p.payment_id) \
+             left join settlements s on s.payment_id = coalesce(f.of_payment, p.payment_id) \
              left join lateral (select transaction, reason from settle_results x where x.payment_id = p.payment_id \
              order by attempt desc limit 1) r on true where p.payment_id = $1",
         )
@@ -177,18 +219,19 @@ impl Journal {
     }
 
     /// The state of a payment alone.
-    pub async fn load_state(&self, payment_id: Uuid) -> Result<PaymentState, Error> {
+    pub async fn load_state(&self, payment_id: Uuid) -> Result<State, Error> {
         let row = sqlx::query("select payment_state($1)").bind(payment_id).fetch_one(&self.pool).await?;
-        PaymentState::parse(row.try_get(0)?)
+        read_state(row.try_get(0)?)
     }
 
     /// An order by its id; None when there is none.
     pub async fn load_order(&self, order_id: &str) -> Result<Option<OrderRow>, Error> {
         let row = sqlx::query(
-            "select o.payment_id, o.created_at, payment_state(o.payment_id) as state, \
-             coalesce(s.transaction, (select x.transaction from settle_results x where x.payment_id = o.payment_id \
+            "select p.payment_id, o.created_at, payment_state(p.payment_id) as state, \
+             coalesce(s.transaction, (select x.transaction from settle_results x where x.payment_id = p.payment_id \
              order by attempt desc limit 1)) as transaction \
-             from orders o left join settlements s using (payment_id) where o.order_id = $1",
+             from orders o join payments p on p.payment_id = payer_of(o.order_id) left join settlements s on s.payment_id = p.payment_id \
+             where o.order_id = $1",
         )
         .bind(order_id)
         .fetch_optional(&self.pool)
@@ -196,7 +239,7 @@ impl Journal {
         row.map(|row| {
             Ok(OrderRow {
                 payment_id: row.try_get("payment_id")?,
-                state: PaymentState::parse(row.try_get("state")?)?,
+                state: read_state(row.try_get("state")?)?,
                 transaction: row.try_get("transaction")?,
                 created_at: row.try_get("created_at")?,
             })
@@ -217,13 +260,29 @@ fn read_record(row: &PgRow) -> Result<Record, Error> {
         }),
     };
     Ok(Record {
-        state: PaymentState::parse(row.try_get("state")?)?,
+        state: read_state(row.try_get("state")?)?,
         order_id: row.try_get("order_id")?,
         decision,
         transaction: row.try_get("transaction")?,
         settle_reason: row.try_get("reason")?,
         payer: row.try_get("payer")?,
+        successor: row.try_get("successor")?,
     })
+}
+
+/// The database's copy of the table of moves is ours, or it was migrated by another version.
+async fn compare_moves(pool: &PgPool) -> Result<(), Error> {
+    let stored: Vec<(String, String, String)> =
+        sqlx::query_as("select rail, from_state, to_state from allowed_moves").fetch_all(pool).await?;
+    let ours = machine::MOVES.iter().map(|m| {
+        let from = m.from.map_or("none", State::name);
+        (m.rail.name().to_owned(), from.to_owned(), m.to.name().to_owned())
+    });
+    let (stored, ours): (HashSet<_>, HashSet<_>) = (stored.into_iter().collect(), ours.collect());
+    match stored.symmetric_difference(&ours).next() {
+        None => Ok(()),
+        Some(odd) => Err(Error::UnknownValue { what: "allowed_moves", value: format!("{odd:?}") }),
+    }
 }
 
 fn seconds(duration: Duration) -> i32 {

@@ -118,8 +118,8 @@ async fn revenue_needs_a_settlement_and_is_booked_once() {
         attempt(1),
         result(1, "settled", "'0x1'")
     );
-    run(&database.pool, settle.clone() + &book(&format!("'{PAYMENT}'"))).await.expect("settled revenue");
-    assert_refused(&database.pool, book(&format!("'{PAYMENT}'")), "ledger_payment_id_kind_key").await;
+    run(&database.pool, settle + &book(&format!("'{PAYMENT}'"))).await.expect("settled revenue");
+    assert_refused(&database.pool, book(&format!("'{PAYMENT}'")), "ledger_payment_id_kind_round_key").await;
     let again = format!(
         "insert into settlements (payment_id, attempt, transaction, proven) values ('{PAYMENT}', 1, '0x1', true)"
     );
@@ -155,14 +155,42 @@ async fn a_real_sale_cannot_be_sold_again_by_hand() {
     let service = Service::start().await;
     assert_eq!(Buyer::new(&service, 1).buy(&Ask::memo()).await.1.status, 200);
     let pool = &service.world.database.pool;
-    let attempt: i32 = sqlx::query_scalar("select journal_intend(payment_id, (select instance_id from instances limit 1), 5, repeat('0', 64)) from payments")
+    let attempt: i32 = sqlx::query_scalar("select journal_intend(payment_id, (select instance_id from instances limit 1), 5, repeat('0', 64), '') from payments")
         .fetch_one(pool)
         .await
         .expect("an answer");
     assert_eq!(attempt, 0, "a settled payment gets no second intent");
-    let state: String = sqlx::query_scalar("select journal_record(payment_id, 1, 'denied', 'x', null) from payments")
-        .fetch_one(pool)
-        .await
-        .expect("a state");
+    let state: String =
+        sqlx::query_scalar("select journal_record(payment_id, 1, 'denied', 'x', null, null, false) from payments")
+            .fetch_one(pool)
+            .await
+            .expect("a state");
     assert_eq!(state, "settled", "what was recorded stays");
+}
+
+/// One event of the payment, as a statement.
+fn event(seq: i32, from: &str, to: &str, prev: &str) -> String {
+    format!(
+        "insert into payment_events (payment_id, seq, rail, from_state, to_state, actor, epoch, at_us, prev_hash)
+             values ('{PAYMENT}', {seq}, 'exact', '{from}', '{to}', 'claim', 1, 1, {prev});"
+    )
+}
+
+#[tokio::test]
+async fn a_move_starts_where_the_one_before_ended_and_stands_in_the_table() {
+    let database = decided("answer").await;
+    let zero = "decode(repeat('00', 32), 'hex')";
+    let last = format!("(select hash from payment_events where payment_id = '{PAYMENT}' order by seq desc limit 1)");
+    assert_refused(&database.pool, event(1, "none", "settled", zero), "payment_events_rail_from_state_to_state_fkey")
+        .await;
+    assert_refused(&database.pool, event(1, "claimed", "ready", zero), "payment_events_check").await;
+    run(&database.pool, event(1, "none", "claimed", zero)).await.expect("a first move");
+    let continues = "payment_events_payment_id_prev_seq_from_state_prev_hash_fkey";
+    assert_refused(&database.pool, event(2, "ready", "settling", &last), continues).await;
+    assert_refused(&database.pool, event(2, "claimed", "ready", zero), continues).await;
+    assert_refused(&database.pool, event(3, "claimed", "ready", &last), continues).await;
+    run(&database.pool, event(2, "claimed", "refused", &last)).await.expect("a second move");
+    assert_refused(&database.pool, event(2, "claimed", "ready", &last), "payment_events_pkey").await;
+    let settling = event(3, "refused", "settling", &last);
+    assert_refused(&database.pool, settling, "payment_events_rail_from_state_to_state_fkey").await;
 }

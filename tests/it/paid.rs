@@ -6,6 +6,7 @@ mod crash;
 mod headers;
 mod outcomes;
 mod presence;
+mod purchase;
 mod race;
 mod refusals;
 mod replay;

@@ -3,6 +3,7 @@
 use time::OffsetDateTime;
 use uuid::Uuid;
 
+use crate::machine::{Rail, State};
 use crate::money::UsdMicros;
 use crate::refusal::RefusalCode;
 use crate::store::Error;
@@ -12,6 +13,8 @@ use crate::store::Error;
 pub struct NewPayment {
     /// `<caip2>/eip3009/<asset>/<from>/<nonce>`, lower case.
     pub auth_key: String,
+    /// How the money comes.
+    pub rail: Rail,
     /// Version of the header that carried it.
     pub x402_version: i16,
     /// CAIP-2.
@@ -46,27 +49,37 @@ pub struct NewPayment {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Claim {
     /// The caller works on it now.
-    Won(Held),
-    /// Another authorization of the same purchase is live.
+    Won {
+        /// The claim.
+        held: Held,
+        /// Another payment of this purchase has an answer that was never sent to settle; this one may pay for it.
+        takes_over: Option<Uuid>,
+    },
+    /// Another authorization of the same purchase is live; nothing was written.
     PurchaseLive {
         /// That payment.
         payment_id: Uuid,
         /// Its state.
-        state: PaymentState,
+        state: State,
+    },
+    /// Another authorization of the same purchase was charged a moment ago: its answer is this one's too, for nothing.
+    Free {
+        /// The payment that is not charged.
+        payment_id: Uuid,
     },
     /// Presented before for another request, or with another signature.
     Reused {
         /// That payment.
         payment_id: Uuid,
         /// Its state.
-        state: PaymentState,
+        state: State,
     },
     /// Presented before for this request.
     Existing {
         /// That payment.
         payment_id: Uuid,
         /// Its state.
-        state: PaymentState,
+        state: State,
     },
 }
 
@@ -79,25 +92,26 @@ pub struct Held {
     pub epoch: i32,
 }
 
-/// The state of a payment, as the view `payment_states` derives it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PaymentState {
-    /// Somebody works on it.
-    Claimed,
-    /// Claimed once; whoever worked on it gave it back or died.
-    Abandoned,
-    /// A definite refusal is stored, or verify failed.
-    Refused,
-    /// The answer is stored, nothing was sent to settle it.
-    Ready,
-    /// A settle call runs.
-    Settling,
-    /// A settle call ended without a usable answer.
-    Unknown,
-    /// The first settle call was refused before anything was sent.
-    Denied,
-    /// Charged; the answer is stored.
-    Settled,
+/// What a settle call is made with; stored before it is made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Intent {
+    /// Digest of the body of the call.
+    pub request_sha256: String,
+    /// Name of the facilitator that judged the payment: it settles it too, and no other.
+    pub facilitator: String,
+}
+
+/// How a settle call ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SettleEnd {
+    /// What it means.
+    pub class: SettleClass,
+    /// What the facilitator said, or what went wrong.
+    pub reason: Option<String>,
+    /// A transaction that it named.
+    pub transaction: Option<String>,
+    /// The body of the call, where somebody may have to make it again.
+    pub request: Option<String>,
 }
 
 /// What is stored for a payment.
@@ -180,8 +194,8 @@ pub enum SettleClass {
 #[derive(Clone, Debug)]
 pub struct Record {
     /// Its state.
-    pub state: PaymentState,
-    /// Its order, when verify had succeeded.
+    pub state: State,
+    /// The order that it pays for, or whose answer it was given.
     pub order_id: Option<String>,
     /// What was decided.
     pub decision: Option<Decision>,
@@ -191,35 +205,26 @@ pub struct Record {
     pub settle_reason: Option<String>,
     /// Who paid, lower case.
     pub payer: String,
+    /// The payment that took its answer over.
+    pub successor: Option<Uuid>,
 }
 
 /// An order as its holder may see it.
 #[derive(Clone, Debug)]
 pub struct OrderRow {
-    /// The payment behind it.
+    /// The payment that pays for it.
     pub payment_id: Uuid,
     /// State of that payment.
-    pub state: PaymentState,
+    pub state: State,
     /// The transaction that charged it, or that a settle answer named.
     pub transaction: Option<String>,
     /// When it was made.
     pub created_at: OffsetDateTime,
 }
 
-impl PaymentState {
-    pub(super) fn parse(value: &str) -> Result<Self, Error> {
-        Ok(match value {
-            "claimed" => Self::Claimed,
-            "abandoned" => Self::Abandoned,
-            "refused" => Self::Refused,
-            "ready" => Self::Ready,
-            "settling" => Self::Settling,
-            "unknown" => Self::Unknown,
-            "denied" => Self::Denied,
-            "settled" => Self::Settled,
-            other => return Err(Error::UnknownValue { what: "payment state", value: other.to_owned() }),
-        })
-    }
+/// A state as a row has it.
+pub(super) fn read_state(value: &str) -> Result<State, Error> {
+    State::from_name(value).ok_or_else(|| Error::UnknownValue { what: "payment state", value: value.to_owned() })
 }
 
 impl SettleClass {

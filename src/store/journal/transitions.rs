@@ -1,11 +1,11 @@
-//! The three transitions of a sale as statements over groups: claim, decide, record. Each row of a group is one call of the
-//! function of migration 0001 that also rules alone.
+//! The three transitions of a sale as statements over groups: claim, decide, record. What they do is ruled by the functions of
+//! migration 0006, which take a whole group at once where nobody was there before, and one by one otherwise.
 
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 use uuid::Uuid;
 
-use super::rows::{Claim, Decision, DecisionKind, Held, NewPayment, PaymentState, Record, RunRow, SettleClass};
+use super::rows::{Claim, Decision, DecisionKind, Held, Intent, NewPayment, Record, RunRow, SettleEnd, read_state};
 use super::writer::Transition;
 use super::{read_record, seconds};
 use crate::limits;
@@ -26,7 +26,7 @@ pub(super) struct DecisionOf {
     pub(super) decision: Decision,
     pub(super) order_id: Option<String>,
     pub(super) run: Option<RunRow>,
-    pub(super) intent: Option<String>,
+    pub(super) intent: Option<Intent>,
 }
 
 /// What settle answered for a payment.
@@ -34,46 +34,46 @@ pub(super) struct DecisionOf {
 pub(super) struct SettleOf {
     pub(super) payment_id: Uuid,
     pub(super) attempt: i32,
-    pub(super) class: SettleClass,
-    pub(super) reason: Option<String>,
-    pub(super) transaction: Option<String>,
+    pub(super) end: SettleEnd,
+    /// Whether a chain is read: then it, and not a used nonce, says who was charged.
+    pub(super) has_chain: bool,
 }
 
-const CLAIM: &str = "select c.outcome, c.o_payment_id, c.o_epoch, c.o_state \
+const CLAIM: &str = "select c.outcome, c.o_payment_id, c.o_epoch, c.o_state, c.o_other from journal_claims(array(\
+     select row(x.id, x.auth_key, x.rail, x.version, x.network, x.asset, x.payer, x.pay_to, x.nonce, x.payload, x.fp, x.product, \
+     x.contract, x.amount::numeric, x.micros, x.after::numeric, x.before::numeric, now())::payments \
      from unnest($1::uuid[], $2::text[], $3::smallint[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[], \
-     $10::text[], $11::text[], $12::text[], $13::text[], $14::bigint[], $15::text[], $16::text[], $17::uuid[]) with ordinality \
+     $10::text[], $11::text[], $12::text[], $13::text[], $14::bigint[], $15::text[], $16::text[], $17::text[]) with ordinality \
      as x(id, auth_key, version, network, asset, payer, pay_to, nonce, payload, fp, product, contract, amount, micros, after, \
-     before, owner, n) \
-     cross join lateral journal_claim(row(x.id, x.auth_key, 'exact', x.version, x.network, x.asset, x.payer, x.pay_to, x.nonce, \
-     x.payload, x.fp, x.product, x.contract, x.amount::numeric, x.micros, x.after::numeric, x.before::numeric, now())::payments, \
-     x.owner, $18) c order by x.n";
+     before, rail, n) order by x.n), $18, $19, $20) c";
 
-const DECIDE: &str = "select journal_decide(row(x.id, x.kind, x.epoch, x.status, x.content_type, x.body, x.body_sha256, x.code, \
-     now())::answers, x.order_id, row(x.run_id, x.order_id, x.id, x.request_id, x.product, x.subject, x.mode, x.payer, \
-     x.payer_class, x.synthesizer, x.verdict, x.attempts, x.figures, x.refused, x.data_cost, x.inference_cost, x.depth, \
-     x.started_at, x.finished_at)::runs, x.intent is not null, x.owner, $27, x.intent) \
+const DECIDE: &str = "select journal_decisions(array(select row(row(x.id, x.kind, x.epoch, x.status, x.content_type, x.body, \
+     x.body_sha256, x.code, now())::answers, x.order_id, row(x.run_id, x.order_id, x.id, x.request_id, x.product, x.subject, x.mode, \
+     x.payer, x.payer_class, x.synthesizer, x.verdict, x.attempts, x.figures, x.refused, x.data_cost, x.inference_cost, x.depth, \
+     x.started_at, x.finished_at)::runs, x.owner, x.intent, x.facilitator)::decision \
      from unnest($1::uuid[], $2::text[], $3::integer[], $4::smallint[], $5::text[], $6::bytea[], $7::text[], $8::text[], \
      $9::text[], $10::uuid[], $11::text[], $12::text[], $13::text[], $14::text[], $15::text[], $16::text[], $17::text[], \
      $18::text[], $19::integer[], $20::integer[], $21::text[], $22::bigint[], $23::bigint[], $24::integer[], \
-     $25::timestamptz[], $26::timestamptz[], $28::uuid[], $29::text[]) with ordinality as x(id, kind, epoch, status, \
+     $25::timestamptz[], $26::timestamptz[], $28::uuid[], $29::text[], $30::text[]) with ordinality as x(id, kind, epoch, status, \
      content_type, body, body_sha256, code, order_id, run_id, request_id, product, subject, mode, payer, payer_class, \
      synthesizer, verdict, attempts, figures, refused, data_cost, inference_cost, depth, started_at, finished_at, owner, \
-     intent, n) order by x.n";
+     intent, facilitator, n) order by x.n), $27)";
 
 // what is read beside the state was committed with the decision; the settlement is new and comes from the caller
-const RECORD: &str = "with r as materialized (select x.n, x.id, x.reason, x.transaction, \
-     journal_record(x.id, x.attempt, x.class, x.reason, x.transaction) as state \
-     from unnest($1::uuid[], $2::integer[], $3::text[], $4::text[], $5::text[]) with ordinality \
-     as x(id, attempt, class, reason, transaction, n)) \
-     select r.state, p.payer, o.order_id, a.kind, a.status, a.content_type, a.body, a.refusal_code, \
-     coalesce(s.transaction, r.transaction) as transaction, r.reason \
-     from r join payments p on p.payment_id = r.id left join orders o on o.payment_id = r.id \
-     left join answers a on a.payment_id = r.id left join settlements s on s.payment_id = r.id order by r.n";
+const RECORD: &str = "select r.o_state as state, p.payer, coalesce(t.order_id, o.order_id) as order_id, a.kind, a.status, a.content_type, \
+     a.body, a.refusal_code, coalesce(s.transaction, ($5::text[])[r.n]) as transaction, ($4::text[])[r.n] as reason, \
+     null::uuid as successor from journal_records(array(\
+     select row(x.id, x.attempt, x.class, x.reason, x.transaction, x.request)::settle_outcome \
+     from unnest($1::uuid[], $2::integer[], $3::text[], $4::text[], $5::text[], $6::text[]) with ordinality \
+     as x(id, attempt, class, reason, transaction, request, n) order by x.n), $7) r \
+     join payments p on p.payment_id = r.o_payment_id left join orders o on o.payment_id = r.o_payment_id \
+     left join successions t on t.payment_id = r.o_payment_id left join answers a on a.payment_id = r.o_payment_id \
+     left join settlements s on s.payment_id = r.o_payment_id order by r.n";
 
 impl Transition for ClaimOf {
     type Outcome = Claim;
 
-    async fn write(group: &[Self], connection: &mut PgConnection) -> Result<Vec<Claim>, Error> {
+    async fn write(group: &[&Self], connection: &mut PgConnection) -> Result<Vec<Claim>, Error> {
         let text = |value: fn(&NewPayment) -> &String| -> Vec<&str> {
             group.iter().map(|claim| value(&claim.payment).as_str()).collect()
         };
@@ -94,8 +94,10 @@ impl Transition for ClaimOf {
             .bind(group.iter().map(|claim| claim.payment.amount_micros.0).collect::<Vec<_>>())
             .bind(text(|p| &p.valid_after))
             .bind(text(|p| &p.valid_before))
-            .bind(group.iter().map(|claim| claim.instance).collect::<Vec<_>>())
+            .bind(group.iter().map(|claim| claim.payment.rail.name()).collect::<Vec<_>>())
+            .bind(group.first().map(|claim| claim.instance))
             .bind(seconds(limits::CLAIM_LEASE))
+            .bind(seconds(limits::PURCHASE_WINDOW))
             .fetch_all(connection)
             .await?;
         rows.iter().map(read_claim).collect()
@@ -104,9 +106,13 @@ impl Transition for ClaimOf {
 
 fn read_claim(row: &PgRow) -> Result<Claim, Error> {
     let payment_id: Uuid = row.try_get("o_payment_id")?;
-    let state = PaymentState::parse(row.try_get("o_state")?)?;
+    let state = read_state(row.try_get("o_state")?)?;
     Ok(match row.try_get("outcome")? {
-        "won" => Claim::Won(Held { payment_id, epoch: row.try_get("o_epoch")? }),
+        "won" => Claim::Won {
+            held: Held { payment_id, epoch: row.try_get("o_epoch")? },
+            takes_over: row.try_get("o_other")?,
+        },
+        "free" => Claim::Free { payment_id },
         "held" => Claim::PurchaseLive { payment_id, state },
         "reused" => Claim::Reused { payment_id, state },
         "existing" => Claim::Existing { payment_id, state },
@@ -115,19 +121,19 @@ fn read_claim(row: &PgRow) -> Result<Claim, Error> {
 }
 
 /// The column of one value of each decision.
-fn column<'a, V>(group: &'a [DecisionOf], value: impl Fn(&'a DecisionOf) -> V) -> Vec<V> {
-    group.iter().map(value).collect()
+fn column<'a, V>(group: &[&'a DecisionOf], value: impl Fn(&'a DecisionOf) -> V) -> Vec<V> {
+    group.iter().map(|item| value(item)).collect()
 }
 
 /// The column of one value of each run; null where there is none.
-fn of_run<'a, V>(group: &'a [DecisionOf], value: impl Fn(&'a RunRow) -> V) -> Vec<Option<V>> {
+fn of_run<'a, V>(group: &[&'a DecisionOf], value: impl Fn(&'a RunRow) -> V) -> Vec<Option<V>> {
     group.iter().map(|item| item.run.as_ref().map(&value)).collect()
 }
 
 impl Transition for DecisionOf {
     type Outcome = bool;
 
-    async fn write(group: &[Self], connection: &mut PgConnection) -> Result<Vec<bool>, Error> {
+    async fn write(group: &[&Self], connection: &mut PgConnection) -> Result<Vec<bool>, Error> {
         let query = sqlx::query(DECIDE)
             .bind(column(group, |d| d.held.payment_id))
             .bind(column(group, |d| d.decision.kind.as_str()))
@@ -158,7 +164,8 @@ impl Transition for DecisionOf {
             .bind(of_run(group, |r| r.finished_at))
             .bind(seconds(limits::SETTLE_LEASE))
             .bind(column(group, |d| d.instance))
-            .bind(column(group, |d| d.intent.as_deref()))
+            .bind(column(group, |d| d.intent.as_ref().map(|i| i.request_sha256.as_str())))
+            .bind(column(group, |d| d.intent.as_ref().map(|i| i.facilitator.as_str())))
             .fetch_all(connection)
             .await?;
         rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
@@ -168,13 +175,15 @@ impl Transition for DecisionOf {
 impl Transition for SettleOf {
     type Outcome = Record;
 
-    async fn write(group: &[Self], connection: &mut PgConnection) -> Result<Vec<Record>, Error> {
+    async fn write(group: &[&Self], connection: &mut PgConnection) -> Result<Vec<Record>, Error> {
         let rows = sqlx::query(RECORD)
             .bind(group.iter().map(|s| s.payment_id).collect::<Vec<_>>())
             .bind(group.iter().map(|s| s.attempt).collect::<Vec<_>>())
-            .bind(group.iter().map(|s| s.class.as_str()).collect::<Vec<_>>())
-            .bind(group.iter().map(|s| s.reason.as_deref()).collect::<Vec<_>>())
-            .bind(group.iter().map(|s| s.transaction.as_deref()).collect::<Vec<_>>())
+            .bind(group.iter().map(|s| s.end.class.as_str()).collect::<Vec<_>>())
+            .bind(group.iter().map(|s| s.end.reason.as_deref()).collect::<Vec<_>>())
+            .bind(group.iter().map(|s| s.end.transaction.as_deref()).collect::<Vec<_>>())
+            .bind(group.iter().map(|s| s.end.request.as_deref()).collect::<Vec<_>>())
+            .bind(group.first().is_some_and(|s| s.has_chain))
             .fetch_all(connection)
             .await?;
         rows.iter().map(read_record).collect()

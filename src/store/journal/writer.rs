@@ -1,53 +1,56 @@
-//! Group commit: transitions of many payments that wait at the same moment are one statement, one round trip and one commit.
+//! Group commit: the transitions of many payments that wait at the same moment are written in one commit.
 //!
-//! One task and one connection for each kind of transition. It takes whatever waits, without a timer: alone, a transition is
-//! written at once; under load, groups grow by themselves while the one before is being committed. A caller gets its answer
-//! only after the commit, so every rule of the journal holds as if it had been written alone. The order counter and the row
-//! of this instance are then locked once a group and not held against each other by requests that wait for the disk.
+//! One thread with a runtime and a connection of its own: its next group is not delayed by the requests that are worked on.
+//! It takes whatever waits, without a timer: alone, a transition is written at once; under load, groups grow by themselves
+//! while the one before is being committed. A caller gets its answer only after the commit, so every rule of the journal holds
+//! as if it had been written alone.
 //!
 //! A statement that the database refused wrote nothing at all: its group is then written one by one, so that one bad row does
 //! not fail strangers. When the connection broke nobody knows what was written, and every caller of the group is told so.
 
+use std::collections::HashSet;
 use std::sync::Arc;
+use std::thread;
 
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions, Connection, PgConnection};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout};
 
+use super::rows::{Claim, Record};
+use super::transitions::{ClaimOf, DecisionOf, SettleOf};
 use crate::limits;
 use crate::store::Error;
 
-/// Planner switches of a writer's session. Its statements are lookups by key; a plan that was made while a table was nearly
+/// Planner switches of the writer's session. Its statements are lookups by key; a plan that was made while a table was nearly
 /// empty must not stay a scan of it when it has grown.
 const PLANNER: [(&str, &str); 4] =
     [("enable_seqscan", "off"), ("enable_hashjoin", "off"), ("enable_mergejoin", "off"), ("jit", "off")];
 
+/// How often a transition that met another process at a key is written again: the second time it sees what the other wrote.
+const TRIES: u32 = 3;
+
 /// A kind of transition.
-pub(super) trait Transition: Clone + Send + Sync + Sized + 'static {
+pub(super) trait Transition: Send + Sync + Sized + 'static {
     /// What the caller learns.
     type Outcome: Send + 'static;
 
     /// Writes a group in one statement; outcomes in the order of the group.
     fn write(
-        group: &[Self],
+        group: &[&Self],
         connection: &mut PgConnection,
     ) -> impl Future<Output = Result<Vec<Self::Outcome>, Error>> + Send;
 }
 
-/// Where transitions of one kind are handed in.
-#[derive(Debug)]
-pub(super) struct Writer<T: Transition>(mpsc::Sender<Message<T>>);
+/// Where transitions are handed in.
+#[derive(Clone, Debug)]
+pub(super) struct Writer(mpsc::Sender<Message>);
 
-impl<T: Transition> Clone for Writer<T> {
-    fn clone(&self) -> Self {
-        Self(self.0.clone())
-    }
-}
-
-enum Message<T: Transition> {
-    Write(Waiting<T>),
-    Close,
+enum Message {
+    Claim(Waiting<ClaimOf>),
+    Decide(Waiting<DecisionOf>),
+    Record(Waiting<SettleOf>),
+    Close(oneshot::Sender<()>),
 }
 
 struct Waiting<T: Transition> {
@@ -55,87 +58,176 @@ struct Waiting<T: Transition> {
     reply: oneshot::Sender<Result<T::Outcome, Error>>,
 }
 
-/// The session of a writer, opened when it is needed and opened anew after a failure.
+/// What is written in one commit.
+#[derive(Default)]
+struct Group {
+    claims: Vec<Waiting<ClaimOf>>,
+    decisions: Vec<Waiting<DecisionOf>>,
+    records: Vec<Waiting<SettleOf>>,
+    closing: Vec<oneshot::Sender<()>>,
+}
+
+/// The session of the writer, opened when it is needed and opened anew after a failure.
 struct Session {
     options: PgConnectOptions,
     open: Option<(PgConnection, Instant)>,
 }
 
-impl<T: Transition> Writer<T> {
-    /// Starts its task, which ends with the last handle.
-    pub(super) fn start(options: &PgConnectOptions) -> Self {
+impl Writer {
+    /// Starts its thread, which ends with the last handle.
+    pub(super) fn start(options: &PgConnectOptions) -> Result<Self, Error> {
         let (sender, receiver) = mpsc::channel(limits::JOURNAL_QUEUE);
-        tokio::spawn(run(Session { options: options.clone().options(PLANNER), open: None }, receiver));
-        Self(sender)
+        let session = Session { options: options.clone().options(PLANNER), open: None };
+        let failed = |error| Error::Statement(sqlx::Error::Io(error));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
+        let spawned =
+            thread::Builder::new().name("journal".into()).spawn(move || runtime.block_on(run(session, receiver)));
+        spawned.map_err(failed)?;
+        Ok(Self(sender))
     }
 
-    /// Writes one transition, together with those that wait beside it. Once handed in it is written even when the caller is
-    /// dropped: what is half done for a buyer who hung up is found by its rows.
-    pub(super) async fn write(&self, transition: T) -> Result<T::Outcome, Error> {
+    /// Writes a claim, together with what waits beside it. Once handed in it is written even when the caller is dropped: what
+    /// is half done for a buyer who hung up is found by its rows.
+    pub(super) async fn claim(&self, transition: ClaimOf) -> Result<Claim, Error> {
+        self.hand_in(transition, Message::Claim).await
+    }
+
+    /// Writes a decision, in the same way.
+    pub(super) async fn decide(&self, transition: DecisionOf) -> Result<bool, Error> {
+        self.hand_in(transition, Message::Decide).await
+    }
+
+    /// Writes the end of a settle call, in the same way.
+    pub(super) async fn record(&self, transition: SettleOf) -> Result<Record, Error> {
+        self.hand_in(transition, Message::Record).await
+    }
+
+    async fn hand_in<T: Transition>(
+        &self,
+        transition: T,
+        message: fn(Waiting<T>) -> Message,
+    ) -> Result<T::Outcome, Error> {
         let (reply, outcome) = oneshot::channel();
         let gone = || Error::Statement(sqlx::Error::PoolClosed);
-        self.0.send(Message::Write(Waiting { transition, reply })).await.map_err(|_| gone())?;
+        self.0.send(message(Waiting { transition, reply })).await.map_err(|_| gone())?;
         outcome.await.map_err(|_| gone())?
     }
 
     /// Closes the session after what waits before; a later transition opens another one.
     pub(super) async fn close(&self) {
-        // no task, no session
-        let _ = self.0.send(Message::Close).await;
+        let (reply, closed) = oneshot::channel();
+        if self.0.send(Message::Close(reply)).await.is_ok() {
+            // no answer: the thread is gone, and its session with it
+            let _ = closed.await;
+        }
     }
 }
 
-async fn run<T: Transition>(mut session: Session, mut receiver: mpsc::Receiver<Message<T>>) {
+async fn run(mut session: Session, mut receiver: mpsc::Receiver<Message>) {
     let mut messages = Vec::new();
-    while receiver.recv_many(&mut messages, limits::JOURNAL_GROUP_MAX).await > 0 {
-        let mut close = false;
-        let mut group = Vec::with_capacity(messages.len());
-        let mut replies = Vec::with_capacity(messages.len());
-        for message in messages.drain(..) {
-            match message {
-                Message::Write(Waiting { transition, reply }) => {
-                    group.push(transition);
-                    replies.push(reply);
-                }
-                Message::Close => close = true,
-            }
+    let mut left_over = Vec::new();
+    loop {
+        messages.append(&mut left_over);
+        if messages.is_empty() && receiver.recv_many(&mut messages, limits::JOURNAL_GROUP_MAX).await == 0 {
+            return;
         }
-        write_group(&mut session, &group, replies).await;
-        if close && let Some((connection, _)) = session.open.take() {
+        let mut group = Group::default();
+        left_over = group.fill(messages.drain(..));
+        let closing = std::mem::take(&mut group.closing);
+        group.commit(&mut session).await;
+        if !closing.is_empty()
+            && let Some((connection, _)) = session.open.take()
+        {
             // the server closes it otherwise
             let _ = connection.close().await;
         }
+        for reply in closing {
+            let _ = reply.send(());
+        }
     }
 }
 
-async fn write_group<T: Transition>(
-    session: &mut Session,
-    group: &[T],
-    replies: Vec<oneshot::Sender<Result<T::Outcome, Error>>>,
-) {
-    if group.is_empty() {
-        return;
+impl Group {
+    /// Takes what can be written together. Two claims of one authorization, or of one purchase, cannot: the second one is to see
+    /// what the first has written, and waits for the next group.
+    fn fill(&mut self, messages: impl Iterator<Item = Message>) -> Vec<Message> {
+        let (mut keys, mut purchases) = (HashSet::new(), HashSet::new());
+        let mut left_over = Vec::new();
+        for message in messages {
+            match message {
+                Message::Claim(waiting) => {
+                    let payment = &waiting.transition.payment;
+                    let purchase = (payment.payer.clone(), payment.request_fp.clone());
+                    if keys.insert(payment.auth_key.clone()) && purchases.insert(purchase) {
+                        self.claims.push(waiting);
+                    } else {
+                        left_over.push(Message::Claim(waiting));
+                    }
+                }
+                Message::Decide(waiting) => self.decisions.push(waiting),
+                Message::Record(waiting) => self.records.push(waiting),
+                Message::Close(reply) => self.closing.push(reply),
+            }
+        }
+        left_over
     }
-    // a caller that is gone does not need its answer
-    match session.write(group).await {
-        Ok(outcomes) => {
-            for (reply, outcome) in replies.into_iter().zip(outcomes) {
-                let _ = reply.send(Ok(outcome));
+
+    fn len(&self) -> usize {
+        self.claims.len() + self.decisions.len() + self.records.len()
+    }
+
+    async fn commit(self, session: &mut Session) {
+        if self.len() == 0 {
+            return;
+        }
+        match session.write(&self).await {
+            // a caller that is gone does not need its answer
+            Ok((claims, decisions, records)) => {
+                answer(self.claims, claims);
+                answer(self.decisions, decisions);
+                answer(self.records, records);
+            }
+            Err(error) if wrote_nothing(&error) => {
+                if self.len() > 1 {
+                    tracing::warn!(%error, transitions = self.len(), "a group was refused and is written one by one");
+                }
+                one_by_one(self.claims, session).await;
+                one_by_one(self.decisions, session).await;
+                one_by_one(self.records, session).await;
+            }
+            Err(error) => {
+                let error = Arc::new(error);
+                fail(self.claims, &error);
+                fail(self.decisions, &error);
+                fail(self.records, &error);
             }
         }
-        Err(error) if group.len() > 1 && wrote_nothing(&error) => {
-            tracing::warn!(%error, transitions = group.len(), "a group was refused and is written one by one");
-            for (transition, reply) in group.iter().zip(replies) {
-                let alone = session.write(std::slice::from_ref(transition)).await;
-                let _ = reply.send(alone.and_then(only));
+    }
+}
+
+fn answer<T: Transition>(waiting: Vec<Waiting<T>>, outcomes: Vec<T::Outcome>) {
+    for (waiting, outcome) in waiting.into_iter().zip(outcomes) {
+        let _ = waiting.reply.send(Ok(outcome));
+    }
+}
+
+fn fail<T: Transition>(waiting: Vec<Waiting<T>>, error: &Arc<Error>) {
+    for waiting in waiting {
+        let _ = waiting.reply.send(Err(Error::Group(Arc::clone(error))));
+    }
+}
+
+async fn one_by_one<T: Transition>(waiting: Vec<Waiting<T>>, session: &mut Session) {
+    for Waiting { transition, reply } in waiting {
+        let mut tries = 1;
+        let outcome = loop {
+            match session.write_alone(&transition).await {
+                // another process has taken the same key: what it wrote is seen now
+                Err(error) if tries < TRIES && met_another(&error) => tries += 1,
+                outcome => break outcome,
             }
-        }
-        Err(error) => {
-            let error = Arc::new(error);
-            for reply in replies {
-                let _ = reply.send(Err(Error::Group(Arc::clone(&error))));
-            }
-        }
+        };
+        let _ = reply.send(outcome);
     }
 }
 
@@ -144,20 +236,37 @@ fn wrote_nothing(error: &Error) -> bool {
     matches!(error, Error::Statement(sqlx::Error::Database(_)))
 }
 
-fn only<O>(outcomes: Vec<O>) -> Result<O, Error> {
-    outcomes.into_iter().next().ok_or(Error::Statement(sqlx::Error::RowNotFound))
+/// A key that is taken, a serialization failure, or a deadlock that this one lost.
+fn met_another(error: &Error) -> bool {
+    let Error::Statement(sqlx::Error::Database(database)) = error else { return false };
+    matches!(database.code().as_deref(), Some("23505" | "40001" | "40P01"))
 }
 
+type Outcomes = (Vec<Claim>, Vec<bool>, Vec<Record>);
+
 impl Session {
-    async fn write<T: Transition>(&mut self, group: &[T]) -> Result<Vec<T::Outcome>, Error> {
+    async fn write(&mut self, group: &Group) -> Result<Outcomes, Error> {
         let mut connection = self.take().await?;
-        let outcomes = T::write(group, &mut connection).await?;
-        if outcomes.len() != group.len() {
-            return Err(Error::Statement(sqlx::Error::RowNotFound));
-        }
+        let kinds = [group.claims.is_empty(), group.decisions.is_empty(), group.records.is_empty()];
+        let outcomes = if kinds.iter().filter(|empty| !**empty).count() == 1 {
+            // one statement is a transaction of its own
+            write_kinds(group, &mut connection).await?
+        } else {
+            let mut transaction = connection.begin().await?;
+            let outcomes = write_kinds(group, &mut transaction).await?;
+            transaction.commit().await.map_err(unknown)?;
+            outcomes
+        };
         // only a session that has just answered is kept
         self.open = Some((connection, Instant::now()));
         Ok(outcomes)
+    }
+
+    async fn write_alone<T: Transition>(&mut self, transition: &T) -> Result<T::Outcome, Error> {
+        let mut connection = self.take().await?;
+        let outcomes = T::write(&[transition], &mut connection).await?;
+        self.open = Some((connection, Instant::now()));
+        outcomes.into_iter().next().ok_or(Error::Statement(sqlx::Error::RowNotFound))
     }
 
     /// The open session when it is known or found to live, or a new one.
@@ -172,4 +281,29 @@ impl Session {
         };
         timeout(limits::DATABASE_WAIT, connecting).await.unwrap_or(Err(Error::Statement(sqlx::Error::PoolTimedOut)))
     }
+}
+
+async fn write_kinds(group: &Group, connection: &mut PgConnection) -> Result<Outcomes, Error> {
+    Ok((
+        write_kind(&group.claims, connection).await?,
+        write_kind(&group.decisions, connection).await?,
+        write_kind(&group.records, connection).await?,
+    ))
+}
+
+async fn write_kind<T: Transition>(
+    waiting: &[Waiting<T>],
+    connection: &mut PgConnection,
+) -> Result<Vec<T::Outcome>, Error> {
+    if waiting.is_empty() {
+        return Ok(Vec::new());
+    }
+    let group: Vec<&T> = waiting.iter().map(|waiting| &waiting.transition).collect();
+    let outcomes = T::write(&group, connection).await?;
+    if outcomes.len() == waiting.len() { Ok(outcomes) } else { Err(Error::Statement(sqlx::Error::RowNotFound)) }
+}
+
+/// An error on commit is an unknown outcome, whatever the database says with it.
+fn unknown(error: sqlx::Error) -> Error {
+    Error::Group(Arc::new(Error::Statement(error)))
 }

@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 
 use crate::support::buyer::{Ask, Buyer};
 use crate::support::facilitator::{Answer, StubFacilitator};
-use crate::support::refusal::{assert_pending, assert_refusal};
+use crate::support::refusal::assert_pending;
 use crate::support::research::{Manner, Scribe};
 use crate::support::rows::{Rows, assert_invariants};
 use crate::support::service::{MEMO, Service};
@@ -116,30 +116,4 @@ async fn a_stop_waits_for_paid_work() {
     let reply = sending.await.expect("no panic");
     assert_eq!(reply.status, 200, "{}", reply.text());
     assert_eq!(Rows::load(&world.database.pool).await, Rows::SOLD);
-}
-
-#[tokio::test]
-async fn an_answer_that_nobody_paid_for_holds_its_purchase_only_until_its_authorization_ends() {
-    let gate = Arc::new(Notify::new());
-    let scribe = Scribe::new(Manner::Held(Arc::clone(&gate)));
-    let service = Service::start_with(|_, parts| parts.synthesizer = Some(Arc::clone(&scribe) as _)).await;
-    let buyer = Buyer::new(&service, 1);
-    let stream = knock(&service, &buyer.sign(Version::V2).await).await;
-    while scribe.drafts() == 0 {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-    drop(stream);
-    tokio::time::sleep(Duration::from_millis(100)).await;
-    gate.notify_one();
-    wait_until(&service, "the answer is stored", |rows| rows.answers == 1).await;
-    let (_, held) = buyer.buy(&Ask::memo()).await;
-    assert_refusal(&service, &held, 409, "payment_in_progress").await;
-    sqlx::query("update payments set valid_before = extract(epoch from now())::bigint - 1")
-        .execute(&service.world.database.pool)
-        .await
-        .expect("moved");
-    gate.notify_one();
-    let (_, sold) = buyer.buy(&Ask::memo()).await;
-    assert_eq!(sold.status, 200, "{}", sold.text());
-    assert_eq!(service.settle_calls(), 1);
 }

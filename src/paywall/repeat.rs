@@ -1,0 +1,249 @@
+//! A payment that was presented before, or whose purchase another one holds: answered from the rows.
+//!
+//! The stored answer, the stored refusal, or the settle call again where its outcome is not known (payments.md section 4, rules 3
+//! and 4). An unknown outcome is never shown as a refusal, and nothing here settles a payment that was refused.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use super::admission::{Purchase, facilitator_call};
+use super::outcome::{Delivery, Outcome, Refused};
+use super::port::FacilitatorRequest;
+use super::{Paywall, settle};
+use crate::limits;
+use crate::machine::State;
+use crate::money::Atomic;
+use crate::refusal::{Refusal, RefusalCode};
+use crate::store::journal::{Claim, DecisionKind, Record};
+use crate::store::{self};
+
+impl Paywall {
+    /// Answers what a claim came to when it was not won.
+    pub(super) async fn answer_repeat(
+        self: &Arc<Self>,
+        purchase: &Purchase,
+        claim: Claim,
+    ) -> Result<Outcome, store::Error> {
+        match claim {
+            Claim::Existing { payment_id, state } => self.answer_existing(purchase, payment_id, state).await,
+            Claim::Free { payment_id } => self.answer_from_rows(payment_id, purchase.offer.amount).await,
+            Claim::Reused { payment_id, state } => {
+                let detail = "This authorization was presented before, for another request or with another signature.";
+                let refusal =
+                    Refusal::new(RefusalCode::PaymentReused, detail).with("payment", named(payment_id, state));
+                self.refuse_noted(purchase, payment_id, refusal).await
+            }
+            Claim::PurchaseLive { payment_id, state: State::Settling | State::Unknown } => {
+                // not this payment but the purchase is in doubt: neither may be called refused while the other one is
+                let transaction = self.journal.load(payment_id).await?.transaction;
+                Ok(Outcome::Pending { payment_id, transaction })
+            }
+            Claim::PurchaseLive { payment_id, state } => {
+                let detail = "Another payment of this payer for the same request is still live; send that one again.";
+                let refusal =
+                    Refusal::new(RefusalCode::PaymentInProgress, detail).with("payment", named(payment_id, state));
+                Ok(self.refuse_unclaimed(purchase, refusal))
+            }
+            Claim::Won { held, .. } => self.answer_existing(purchase, held.payment_id, State::Claimed).await,
+        }
+    }
+
+    async fn answer_existing(
+        self: &Arc<Self>,
+        purchase: &Purchase,
+        payment_id: Uuid,
+        state: State,
+    ) -> Result<Outcome, store::Error> {
+        let mut state = self.wait_while_settling(payment_id, state).await?;
+        if state == State::Unknown {
+            state = self.look(payment_id).await?;
+        }
+        match state {
+            State::Claimed | State::Abandoned | State::Landed => {
+                let refusal =
+                    Refusal::new(RefusalCode::PaymentInProgress, "A copy of this payment is being worked on.")
+                        .with("payment", named(payment_id, state));
+                self.refuse_noted(purchase, payment_id, refusal).await
+            }
+            State::Settling => self.pending(payment_id).await,
+            State::Ready | State::Unknown => match facilitator_call(purchase) {
+                Some(request) => self.present_again(purchase, payment_id, request).await,
+                None => self.pending(payment_id).await,
+            },
+            State::Superseded => self.answer_superseded(purchase, payment_id).await,
+            State::Settled
+            | State::Refused
+            | State::Denied
+            | State::Free
+            | State::Dead
+            | State::RefundOwed
+            | State::Refunded => self.answer_from_rows(payment_id, purchase.offer.amount).await,
+        }
+    }
+
+    /// The one that took the answer over pays for it: once it has, the answer is this one's too.
+    async fn answer_superseded(&self, purchase: &Purchase, payment_id: Uuid) -> Result<Outcome, store::Error> {
+        let successor = self.journal.load(payment_id).await?.successor.unwrap_or(payment_id);
+        let state = self.wait_while_settling(successor, self.journal.load_state(successor).await?).await?;
+        if state == State::Settled {
+            let outcome = self.replay(successor, self.journal.load(successor).await?, purchase.offer.amount)?;
+            return self.note(payment_id, outcome).await;
+        }
+        let detail = "Another payment of this payer took this purchase over; send that one again.";
+        let refusal = Refusal::new(RefusalCode::PaymentInProgress, detail).with("payment", named(successor, state));
+        self.refuse_noted(purchase, payment_id, refusal).await
+    }
+
+    /// Finds out, inside this request, what became of the payment that holds the purchase. True when it holds it no longer,
+    /// or was charged: then the claim is worth another try.
+    pub(super) async fn resolve_holder(
+        &self,
+        holder: Uuid,
+        state: State,
+        purchase: &Purchase,
+    ) -> Result<bool, store::Error> {
+        let mut state = self.wait_while_settling(holder, state).await?;
+        if state == State::Unknown {
+            state = self.look(holder).await?;
+        }
+        // a client that signs anew on every retry never sends the first payment again; its stored call is presented for it
+        if state == State::Unknown
+            && let Some((request, facilitator)) = self.journal.load_unknown_call(holder).await?
+            && let Some(request) = FacilitatorRequest::from_body(&request)
+            && let Some(attempt) = self.journal.intend(holder, &settle::intent(&request, &facilitator)).await?
+        {
+            self.settle(holder, attempt, request, purchase.circumstances(None), purchase.offer.amount).await;
+            state = self.journal.load_state(holder).await?;
+        }
+        Ok(!state.holds_purchase())
+    }
+
+    /// A settle call that runs now usually ends within moments: its answer is worth waiting for.
+    async fn wait_while_settling(&self, payment_id: Uuid, first: State) -> Result<State, store::Error> {
+        let (mut state, until) = (first, Instant::now() + limits::REPEAT_WAIT);
+        while state == State::Settling && Instant::now() < until {
+            tokio::time::sleep(limits::REPEAT_POLL).await;
+            state = self.journal.load_state(payment_id).await?;
+        }
+        Ok(state)
+    }
+
+    /// Settles an answer that is ready, or presents the same payload again where the outcome is not known.
+    async fn present_again(
+        &self,
+        purchase: &Purchase,
+        payment_id: Uuid,
+        request: FacilitatorRequest,
+    ) -> Result<Outcome, store::Error> {
+        let facilitator = self.journal.load_facilitator(payment_id).await?;
+        let facilitator = facilitator.unwrap_or_else(|| self.facilitator.name().to_owned());
+        match self.journal.intend(payment_id, &settle::intent(&request, &facilitator)).await? {
+            Some(attempt) => {
+                let circumstances = purchase.circumstances(None);
+                Ok(self.settle(payment_id, attempt, request, circumstances, purchase.offer.amount).await)
+            }
+            // another copy settles it at this moment
+            None => self.pending(payment_id).await,
+        }
+    }
+
+    async fn pending(&self, payment_id: Uuid) -> Result<Outcome, store::Error> {
+        let transaction = self.journal.load(payment_id).await?.transaction;
+        self.note(payment_id, Outcome::Pending { payment_id, transaction }).await
+    }
+
+    async fn refuse_noted(
+        &self,
+        purchase: &Purchase,
+        payment_id: Uuid,
+        refusal: Refusal,
+    ) -> Result<Outcome, store::Error> {
+        self.journal.note_served(payment_id, refusal.code.status(), Some(refusal.code.name())).await?;
+        Ok(self.refuse_unclaimed(purchase, refusal))
+    }
+
+    async fn answer_from_rows(&self, payment_id: Uuid, amount: Atomic) -> Result<Outcome, store::Error> {
+        let outcome = self.replay(payment_id, self.journal.load(payment_id).await?, amount)?;
+        self.note(payment_id, outcome).await
+    }
+
+    /// Notes how a repeat was answered.
+    async fn note(&self, payment_id: Uuid, outcome: Outcome) -> Result<Outcome, store::Error> {
+        let (status, code) = match &outcome {
+            Outcome::Delivered(_) => (200, None),
+            Outcome::Refused(refused) => (refused.status, Some("replayed")),
+            Outcome::Unpaid { .. } => (402, Some("denied")),
+            Outcome::Pending { .. } => (503, Some("settlement_pending")),
+        };
+        self.journal.note_served(payment_id, status, code).await?;
+        Ok(outcome)
+    }
+
+    /// The stored end of a payment, as bytes.
+    pub(super) fn replay(&self, payment_id: Uuid, record: Record, amount: Atomic) -> Result<Outcome, store::Error> {
+        let pending = Outcome::Pending { payment_id, transaction: record.transaction.clone() };
+        let gone = |why: &str| Ok(Outcome::Unpaid { error: why.to_owned() });
+        match record.state {
+            State::Denied => return gone(record.settle_reason.as_deref().unwrap_or("settlement was denied")),
+            State::Dead => {
+                return gone("this authorization was never charged and can be charged no more; sign a new one");
+            }
+            State::RefundOwed | State::Refunded | State::Settled | State::Free | State::Refused => {}
+            State::Claimed
+            | State::Abandoned
+            | State::Superseded
+            | State::Ready
+            | State::Settling
+            | State::Unknown
+            | State::Landed => {}
+        }
+        let Some(decision) = record.decision else { return Ok(pending) };
+        Ok(match decision.kind {
+            DecisionKind::Answer if matches!(record.state, State::Settled | State::Free) => {
+                Outcome::Delivered(Delivery {
+                    order_id: record.order_id.unwrap_or_default(),
+                    content_type: decision.content_type,
+                    body: decision.body,
+                    transaction: record.transaction,
+                    payer: record.payer,
+                    amount,
+                    replay: true,
+                })
+            }
+            DecisionKind::Answer => pending,
+            DecisionKind::Refusal(code) => {
+                // the same wait as in the body, which says it a second time
+                let retry_after_s = RefusalCode::from_name(code).and_then(|code| code.row().after_s);
+                Outcome::Refused(Refused { status: decision.status, retry_after_s, body: decision.body })
+            }
+            DecisionKind::VerifyFailed => {
+                Outcome::Unpaid { error: String::from_utf8_lossy(&decision.body).into_owned() }
+            }
+        })
+    }
+}
+
+/// The `payment` member that names an earlier payment.
+fn named(payment_id: Uuid, state: State) -> Value {
+    json!({"id": payment_id, "state": shown_state(state)})
+}
+
+/// The state of a payment in words for buyers.
+pub fn shown_state(state: State) -> &'static str {
+    match state {
+        State::Settled => "settled",
+        State::Settling | State::Unknown => "unknown",
+        State::Landed | State::RefundOwed | State::Refunded => "landed",
+        State::Claimed
+        | State::Abandoned
+        | State::Refused
+        | State::Superseded
+        | State::Free
+        | State::Ready
+        | State::Denied
+        | State::Dead => "none",
+    }
+}

@@ -1,0 +1,200 @@
+//! What the chain said about a payment, as rows, and the moves that follow from it (function `journal_evidence`, migration 0006).
+
+use sqlx::Row;
+use uuid::Uuid;
+
+use super::rows::read_state;
+use super::{Journal, seconds};
+use crate::canonical::{hex, sha256};
+use crate::fault;
+use crate::limits;
+use crate::machine::State;
+use crate::store::Error;
+
+/// The authorization behind a payment, as a chain is asked about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Authorization {
+    /// The payment.
+    pub payment_id: Uuid,
+    /// Its state.
+    pub state: State,
+    /// Token, lower case.
+    pub asset: String,
+    /// Who signed, lower case.
+    pub payer: String,
+    /// Who is paid, lower case.
+    pub pay_to: String,
+    /// Nonce, lower-case hex with 0x.
+    pub nonce: String,
+    /// Price in atomic units, decimal.
+    pub amount: String,
+    /// End of its window, unix seconds.
+    pub valid_before_s: i64,
+    /// When it was first presented, unix seconds: the chain is searched from a little before.
+    pub since_s: i64,
+}
+
+/// One thing seen on chain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Evidence {
+    /// The money moved.
+    Transfer {
+        /// Block, its hash, and the log in it.
+        block: u64,
+        /// Hash of the block, lower-case hex with 0x.
+        block_hash: String,
+        /// The transaction.
+        tx: String,
+        /// Index of the log.
+        log_index: u64,
+        /// Who paid, lower case.
+        from: String,
+        /// Who was paid, lower case.
+        to: String,
+        /// Atomic units, decimal.
+        value: String,
+    },
+    /// The payer cancelled the authorization.
+    Cancelled {
+        /// Block.
+        block: u64,
+        /// The transaction.
+        tx: String,
+        /// Index of the log.
+        log_index: u64,
+    },
+    /// Not used, in a block later than the window and its margin.
+    UnusedAfterExpiry {
+        /// That block.
+        block: u64,
+    },
+    /// A transfer that was seen is gone.
+    Lost {
+        /// The evidence that it was.
+        of: i64,
+        /// The block at which it was missed.
+        block: u64,
+    },
+    /// Called settled, and no transfer after the window and its margin.
+    Missing {
+        /// The block at which it was missed.
+        block: u64,
+    },
+}
+
+impl Journal {
+    /// The authorization of a payment.
+    pub async fn load_authorization(&self, payment_id: Uuid) -> Result<Authorization, Error> {
+        let text = format!("{AUTHORIZATION} where payment_id = $1");
+        let row = sqlx::query(sqlx::AssertSqlSafe(text)).bind(payment_id).fetch_one(self.pool()).await?;
+        read_authorization(&row)
+    }
+
+    /// The body of the last settle call whose outcome is unknown, and who was asked; None when that was lost with a process.
+    pub async fn load_unknown_call(&self, payment_id: Uuid) -> Result<Option<(String, String)>, Error> {
+        let call = "select r.request, a.facilitator from settle_results r join settle_attempts a using (payment_id, attempt) \
+                    where payment_id = $1 and r.request is not null order by attempt desc limit 1";
+        Ok(sqlx::query_as(call).bind(payment_id).fetch_optional(self.pool()).await?)
+    }
+
+    /// Who judged a payment and was asked to settle it.
+    pub async fn load_facilitator(&self, payment_id: Uuid) -> Result<Option<String>, Error> {
+        let name = "select facilitator from settle_attempts where payment_id = $1 and facilitator <> '' order by attempt desc limit 1";
+        Ok(sqlx::query_scalar(name).bind(payment_id).fetch_optional(self.pool()).await?)
+    }
+
+    /// Stores evidence and makes the move that follows from it, in one commit. Returns the state after it.
+    pub async fn store_evidence(&self, payment_id: Uuid, evidence: &Evidence) -> Result<State, Error> {
+        let row = Columns::of(evidence);
+        fault::point("before-evidence");
+        let state: String = sqlx::query_scalar(
+            "select journal_evidence(row(0, $1, $2, $3, $4, $5, $6, $7, $8, $9::text::numeric, $10, now())::chain_evidence, $11, $12)",
+        )
+        .bind(payment_id)
+        .bind(row.kind)
+        .bind(row.block)
+        .bind(row.block_hash)
+        .bind(row.tx)
+        .bind(row.log_index)
+        .bind(row.from)
+        .bind(row.to)
+        .bind(row.value)
+        .bind(row.of)
+        .bind(refund_nonce(payment_id))
+        .bind(seconds(limits::REFUND_DUE))
+        .fetch_one(self.pool())
+        .await?;
+        fault::point("after-evidence");
+        read_state(&state)
+    }
+}
+
+/// The nonce of the refund of a payment: the same in every life of the database, so that the token itself refuses a second one.
+pub(crate) fn refund_nonce(payment_id: Uuid) -> String {
+    let id = payment_id.hyphenated().to_string();
+    format!("0x{}", hex(&sha256([b"jim/refund/1".as_slice(), id.as_bytes()].concat().as_slice())))
+}
+
+pub(super) const AUTHORIZATION: &str = "select payment_id, payment_state(payment_id) as state, asset, payer, pay_to, auth_nonce, \
+     amount::text as amount, valid_before::bigint as valid_before, extract(epoch from created_at)::bigint as since from payments";
+
+pub(super) fn read_authorization(row: &sqlx::postgres::PgRow) -> Result<Authorization, Error> {
+    Ok(Authorization {
+        payment_id: row.try_get("payment_id")?,
+        state: read_state(row.try_get("state")?)?,
+        asset: row.try_get("asset")?,
+        payer: row.try_get("payer")?,
+        pay_to: row.try_get("pay_to")?,
+        nonce: row.try_get("auth_nonce")?,
+        amount: row.try_get("amount")?,
+        valid_before_s: row.try_get("valid_before")?,
+        since_s: row.try_get("since")?,
+    })
+}
+
+/// The columns of one row of evidence.
+struct Columns<'a> {
+    kind: &'static str,
+    block: i64,
+    block_hash: Option<&'a str>,
+    tx: &'a str,
+    log_index: i32,
+    from: Option<&'a str>,
+    to: Option<&'a str>,
+    value: Option<&'a str>,
+    of: Option<i64>,
+}
+
+impl<'a> Columns<'a> {
+    fn of(evidence: &'a Evidence) -> Self {
+        let plain = |kind, block: u64| Self {
+            kind,
+            block: i64::try_from(block).unwrap_or(i64::MAX),
+            block_hash: None,
+            tx: "",
+            log_index: -1,
+            from: None,
+            to: None,
+            value: None,
+            of: None,
+        };
+        let index = |log_index: u64| i32::try_from(log_index).unwrap_or(i32::MAX);
+        match evidence {
+            Evidence::Transfer { block, block_hash, tx, log_index, from, to, value } => Self {
+                block_hash: Some(block_hash),
+                tx,
+                log_index: index(*log_index),
+                from: Some(from),
+                to: Some(to),
+                value: Some(value),
+                ..plain("transfer", *block)
+            },
+            Evidence::Cancelled { block, tx, log_index } => {
+                Self { tx, log_index: index(*log_index), ..plain("cancelled", *block) }
+            }
+            Evidence::UnusedAfterExpiry { block } => plain("unused_after_expiry", *block),
+            Evidence::Lost { of, block } => Self { of: Some(*of), ..plain("lost", *block) },
+            Evidence::Missing { block } => plain("missing", *block),
+        }
+    }
+}
