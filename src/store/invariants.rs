@@ -90,7 +90,7 @@ pub const INVARIANTS: [Invariant; 13] = [
                 where e.to_state in ('settling', 'unknown') and e.at_us <= (extract(epoch from v.at) * 1000000)::bigint \
                 and (n.at_us is null or n.at_us > (extract(epoch from v.at) * 1000000)::bigint) \
                 and v.status <> 200 and coalesce(v.code, '') not in ('settlement_pending', 'payment_reused') \
-                and (v.code <> 'payment_in_progress' or e.at_us < (extract(epoch from v.at) * 1000000)::bigint - 1000000)
+                and (v.code <> 'payment_in_progress' or e.at_us < (extract(epoch from v.at) * 1000000)::bigint - 1000000)",
     },
     Invariant {
         id: "V9",
