@@ -14,6 +14,11 @@ use crate::support::research::{Manner, Scribe};
 use crate::support::rows::{Rows, assert_invariants, column};
 use crate::support::service::{MEMO, Service};
 
+/// A client of its own, so that its connection can be dropped alone.
+fn client() -> reqwest::Client {
+    reqwest::Client::builder().timeout(Duration::from_secs(60)).build().expect("a client")
+}
+
 async fn states(service: &Service) -> Vec<String> {
     column(&service.world.database.pool, "select state from payment_states order by created_at, payment_id").await
 }
@@ -97,7 +102,7 @@ async fn an_answer_that_was_never_sent_to_settle_is_paid_by_the_next_authorizati
     let buyer = Buyer::new(&service, 1);
     let first = buyer.sign(Version::V2).await;
     let url = service.url(MEMO);
-    let request = reqwest::Client::new().get(&url).header(first.version.payment_header(), &first.header_value);
+    let request = client().get(&url).header(first.version.payment_header(), &first.header_value);
     let sending = tokio::spawn(request.send());
     while scribe.drafts() == 0 {
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -141,8 +146,7 @@ async fn authorizations_of_one_purchase_side_by_side_are_charged_once() {
     let sending = payments.iter().map(|payment| {
         let (url, payment) = (service.url(MEMO), payment.clone());
         tokio::spawn(async move {
-            let request =
-                reqwest::Client::new().get(url).header(payment.version.payment_header(), &payment.header_value);
+            let request = client().get(url).header(payment.version.payment_header(), &payment.header_value);
             request.send().await.expect("a response").status().as_u16()
         })
     });
