@@ -1,25 +1,29 @@
 //! `jim buy`. Exit status: 0 delivered, 4 refused and not charged, 5 outcome unknown; 2 when it could not be tried.
 //!
-//! A signed payment is written to the data folder before it is sent and removed when its outcome is known, so that the same
+//! One signed payment a purchase. It is in the data folder before it is sent and removed when its end is known, so that the same
 //! command after a crash or Ctrl-C sends the same payment and never a second one.
 
-use std::path::{Path, PathBuf};
+mod slot;
+
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Args;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use serde_json::{Value, json};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use super::buyer::{Ask, Buyer, Error, Reply, choose, receipt_header};
+use super::buyer::{Ask, Buyer, Course, Ending, Error, Reply, choose, receipt_header};
 use super::{Place, fail};
 use crate::app::load_or_create_key;
-use crate::canonical;
 use crate::clock::{Clock, SystemClock};
 use crate::config;
-use crate::evm::U256;
+use crate::evm::checksummed;
+use crate::limits;
 use crate::money::UsdMicros;
-use crate::signer::{read_secret, write_secret};
-use crate::x402::{OutgoingPayment, Version, decode};
+use crate::x402::OutgoingPayment;
+use slot::{Purchase, Slot};
 
 /// Buy one URL over x402; pays at most once a call.
 #[derive(Debug, Args)]
@@ -44,16 +48,23 @@ pub(super) struct Buy {
     /// Print one JSON object instead of the answer.
     #[arg(long)]
     json: bool,
+    /// Seconds in which the same payment is sent again while its outcome is unknown.
+    #[arg(long, value_name = "SECONDS", default_value_t = limits::BUY_RETRY_BUDGET.as_secs())]
+    wait: u64,
+    /// Put an open payment for the same request aside and sign a new one. If the old one was charged, or is charged yet, this
+    /// pays a second time.
+    #[arg(long)]
+    abandon: bool,
     /// Folder for the generated key and payments under way [default: jim in the user's cache folder].
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
 }
 
-/// How a purchase ended.
-enum Ending {
-    Delivered,
-    Refused,
-    Unknown,
+/// A payment that is on disk, and whether it was before this run.
+struct Standing {
+    purchase: Purchase,
+    payment: OutgoingPayment,
+    resumed: bool,
 }
 
 impl Buy {
@@ -79,32 +90,41 @@ impl Buy {
         }
         let buyer = Buyer::new(load_or_create_key(&key_file)?)?;
         let ask = self.ask()?;
-        let pending = Pending::of(&data_dir, &ask, &buyer.address());
-        let payment = match pending.load() {
-            Some(payment) => {
-                eprintln!("jim: an earlier payment for this request is still open; sending that one again");
-                payment
+        let slot = Slot::take(&data_dir, &ask, &buyer.address())?;
+        let open = if self.abandon { None } else { slot.load()? };
+        // from here on a signal ends this in words; before it, nothing was signed
+        let mut signals = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+        let standing = tokio::select! {
+            biased;
+            found = self.stand(open, &buyer, &ask, &slot) => found?,
+            () = either(&mut signals) => {
+                eprintln!("jim: stopped; nothing was paid");
+                return Ok(ExitCode::from(4));
             }
-            None => match self.offer(&buyer, &ask, &pending).await? {
-                Ok(payment) => payment,
-                Err(status) => return Ok(status),
-            },
         };
-        let reply = buyer.settle(&ask, &payment, |what| eprintln!("jim: {what}")).await;
-        let ending = reply.as_ref().map_or(Ending::Unknown, ending_of);
-        if !matches!(ending, Ending::Unknown) {
-            pending.remove();
+        match standing {
+            Ok(standing) => self.pay(&buyer, &ask, &slot, &standing, &mut signals).await,
+            Err(status) => Ok(status),
         }
-        Ok(self.report(reply.as_ref(), Some(payment.version), &ending, &buyer.address()))
     }
 
-    /// Asks without a payment and signs one for the terms; the error is the end of a request that needs or allows none.
-    async fn offer(
+    /// The open payment, or a new one that is on disk when this returns. The error is the end of a request that needs or allows
+    /// none.
+    async fn stand(
         &self,
+        open: Option<Purchase>,
         buyer: &Buyer,
         ask: &Ask,
-        pending: &Pending,
-    ) -> anyhow::Result<Result<OutgoingPayment, ExitCode>> {
+        slot: &Slot,
+    ) -> anyhow::Result<Result<Standing, ExitCode>> {
+        let Some(purchase) = open else { return self.offer(buyer, ask, slot).await };
+        let payment = purchase.payment().ok_or_else(|| anyhow::anyhow!("{} does not decode", slot.path().display()))?;
+        eprintln!("jim: resuming payment {} of {}", purchase.nonce(), purchase.made());
+        Ok(Ok(Standing { purchase, payment, resumed: true }))
+    }
+
+    /// Asks without a payment and signs one for the terms.
+    async fn offer(&self, buyer: &Buyer, ask: &Ask, slot: &Slot) -> anyhow::Result<Result<Standing, ExitCode>> {
         let first = match buyer.send(ask, None).await {
             Ok(reply) => reply,
             Err(error) => {
@@ -114,20 +134,70 @@ impl Buy {
         };
         if first.status != 402 {
             let ending = if first.status < 300 { Ending::Delivered } else { Ending::Refused };
-            return Ok(Err(self.report(Some(&first), None, &ending, &buyer.address())));
+            return Ok(Err(self.report(&Course { reply: Some(first), ending }, None, buyer)));
         }
         match buyer.sign(&first, self.max_price) {
             Ok(payment) => {
                 let (offer, price) = choose(&first)?;
-                eprintln!("jim: paying {price} USD to {} on {}", crate::evm::checksummed(&offer.pay_to), offer.network);
-                pending.save(&payment)?;
-                Ok(Ok(payment))
+                let now_s = SystemClock.now().unix_timestamp();
+                let purchase = Purchase::new(ask, &buyer.address(), &offer, &payment, now_s);
+                self.set_aside(slot, now_s)?;
+                slot.save(&purchase)?;
+                eprintln!("jim: paying {price} USD to {} on {}", checksummed(&offer.pay_to), offer.network);
+                Ok(Ok(Standing { purchase, payment, resumed: false }))
             }
             Err(error @ (Error::Terms(_) | Error::TooDear { .. } | Error::Unreachable { .. } | Error::TooLong)) => {
                 eprintln!("jim: {error}; nothing was paid");
                 Ok(Err(ExitCode::from(4)))
             }
         }
+    }
+
+    /// With `--abandon`: puts what is open aside and says what that risks.
+    fn set_aside(&self, slot: &Slot, now_s: i64) -> anyhow::Result<()> {
+        if !self.abandon || !slot.path().exists() {
+            return Ok(());
+        }
+        let old = slot.load().ok().flatten();
+        let aside = slot.set_aside(now_s)?;
+        let what = old.map_or_else(
+            || "a payment that cannot be read".to_owned(),
+            |old| format!("payment {} ({}; can be charged until {})", old.nonce(), old.terms(), old.ends().0),
+        );
+        eprintln!(
+            "jim: giving up {what} and paying anew; if the old one was or is charged, this is paid twice. It is kept in {}",
+            aside.display()
+        );
+        Ok(())
+    }
+
+    async fn pay(
+        &self,
+        buyer: &Buyer,
+        ask: &Ask,
+        slot: &Slot,
+        standing: &Standing,
+        signals: &mut (Signal, Signal),
+    ) -> anyhow::Result<ExitCode> {
+        let budget = Duration::from_secs(self.wait);
+        let say = |what: &str| eprintln!("jim: {what}");
+        let course = tokio::select! {
+            course = buyer.settle(ask, &standing.payment, budget, standing.resumed, say) => course,
+            () = either(signals) => {
+                eprintln!("jim: stopped while the payment is under way");
+                Course { reply: None, ending: Ending::Unknown }
+            }
+        };
+        match course.ending {
+            // removed before the end is reported: what is reported has happened
+            Ending::Delivered | Ending::Refused => {
+                if let Err(error) = slot.remove() {
+                    eprintln!("jim: {error}; the payment in it has ended, delete it");
+                }
+            }
+            Ending::Unknown => how_to_go_on(slot, &standing.purchase),
+        }
+        Ok(self.report(&course, Some(standing), buyer))
     }
 
     fn ask(&self) -> anyhow::Result<Ask> {
@@ -145,21 +215,24 @@ impl Buy {
         Ok(Ask { method, url: self.url.clone(), body: self.body.clone(), headers })
     }
 
-    fn report(&self, reply: Option<&Reply>, version: Option<Version>, ending: &Ending, payer: &str) -> ExitCode {
-        let (word, status) = match ending {
+    fn report(&self, course: &Course, standing: Option<&Standing>, buyer: &Buyer) -> ExitCode {
+        let (word, status) = match course.ending {
             Ending::Delivered => ("delivered", 0),
             Ending::Refused => ("refused", 4),
             Ending::Unknown => ("unknown", 5),
         };
-        let receipt = reply.zip(version).and_then(|(reply, version)| receipt_header(version, reply));
+        let reply = course.reply.as_ref();
         if self.json {
             let text = |reply: &Reply| reply.json().unwrap_or_else(|| String::from_utf8_lossy(&reply.body).into());
+            let receipt = reply.zip(standing).and_then(|(reply, s)| receipt_header(s.payment.version, reply));
             println!(
                 "{}",
                 json!({
                     "outcome": word,
                     "status": reply.map(|r| r.status),
-                    "payer": payer,
+                    "payer": buyer.address(),
+                    "payment": standing.map(|s| s.purchase.nonce()),
+                    "resumed": standing.is_some_and(|s| s.resumed),
                     "receipt": receipt,
                     "order_id": reply.and_then(|r| r.header("x-order-id")),
                     "replay": reply.is_some_and(|r| r.header("idempotent-replay").is_some()),
@@ -169,59 +242,27 @@ impl Buy {
         } else if let Some(reply) = reply {
             println!("{}", String::from_utf8_lossy(&reply.body));
         }
-        match ending {
-            Ending::Delivered => {}
-            Ending::Refused => eprintln!("jim: refused, not charged"),
-            Ending::Unknown => {
-                eprintln!("jim: the outcome is unknown; run the same command again, it sends the same payment")
-            }
+        if course.ending == Ending::Refused {
+            eprintln!("jim: refused, not charged");
         }
         ExitCode::from(status)
     }
 }
 
-/// 200 is delivered, what says that the outcome is unknown is unknown, everything else did not charge.
-fn ending_of(reply: &Reply) -> Ending {
-    let charged = reply.json().and_then(|body| body.get("charged").cloned());
-    match (reply.status, charged) {
-        (200..=299, _) => Ending::Delivered,
-        (_, Some(Value::Bool(false))) | (402, _) => Ending::Refused,
-        _ => Ending::Unknown,
-    }
+fn how_to_go_on(slot: &Slot, purchase: &Purchase) {
+    let (end, end_s) = purchase.ends();
+    let chargeable = if SystemClock.unix_s() <= end_s.saturating_add(limits::CLOCK_SKEW_S) {
+        format!("it can be charged until {end}")
+    } else {
+        format!("it could be charged until {end}, and whether it was only the seller or the chain can say")
+    };
+    eprintln!("jim: the outcome of payment {} is unknown; {chargeable}", purchase.nonce());
+    eprintln!("jim: run the same command again, it sends the same payment; it is kept in {}", slot.path().display());
 }
 
-/// The file of a payment whose outcome is not known.
-struct Pending(PathBuf);
-
-impl Pending {
-    fn of(data_dir: &Path, ask: &Ask, payer: &str) -> Self {
-        let name = canonical::address(&json!([ask.method.as_str(), ask.url, ask.body, payer]));
-        Self(data_dir.join("purchases").join(name))
-    }
-
-    /// The payment, unless it can no longer be settled.
-    fn load(&self) -> Option<OutgoingPayment> {
-        let text = read_secret(&self.0).ok()?;
-        let (number, header) = text.trim().split_once(' ')?;
-        let version = Version::from_number(number.parse().ok()?)?;
-        let authorization = decode(version, header).ok()?.authorization;
-        if authorization.valid_before <= U256::from(SystemClock.unix_s()) {
-            self.remove();
-            return None;
-        }
-        Some(OutgoingPayment { version, header_value: header.to_owned(), authorization })
-    }
-
-    fn save(&self, payment: &OutgoingPayment) -> anyhow::Result<()> {
-        let text = format!("{} {}\n", payment.version.number(), payment.header_value);
-        Ok(write_secret(&self.0, text.as_bytes())?)
-    }
-
-    fn remove(&self) {
-        if let Err(error) = std::fs::remove_file(&self.0)
-            && error.kind() != std::io::ErrorKind::NotFound
-        {
-            eprintln!("jim: {} could not be removed: {error}", self.0.display());
-        }
+async fn either((interrupt, terminate): &mut (Signal, Signal)) {
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
     }
 }

@@ -1,17 +1,20 @@
 //! An x402 buyer: asks, looks at the terms, signs one payment, and sends that one until the outcome is known.
 
+mod settle;
+
 use std::time::Duration;
 
 use http::Method;
 use reqwest::Client;
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
-use tokio::time::Instant;
 
 use crate::clock::{Clock, SystemClock};
 use crate::evm::{B256, SecretKey, checksummed};
 use crate::limits;
 use crate::money::{Atomic, UsdMicros};
 use crate::x402::{self, OutgoingPayment, PeerOffer, REQUIRED_HEADER, Version};
+
+pub(super) use settle::{Course, Ending};
 
 /// Tokens that are worth a dollar a piece, with decimals that we know and no seller can tell us: chain, address, decimals.
 const DOLLAR_TOKENS: [(u64, &str, u8); 4] = [
@@ -115,40 +118,6 @@ impl Buyer {
         getrandom::fill(&mut nonce).map_err(|e| Error::Terms(format!("no random nonce: {e}")))?;
         Ok(x402::pay(&offer, &self.key, B256::from(nonce), SystemClock.unix_s()))
     }
-
-    /// Sends one payment, and the same one again as long as the seller says that it may help. The last reply, or None when no
-    /// reply came at all: then the outcome is unknown.
-    pub(super) async fn settle(
-        &self,
-        ask: &Ask,
-        payment: &OutgoingPayment,
-        mut progress: impl FnMut(&str),
-    ) -> Option<Reply> {
-        let until = Instant::now() + limits::BUY_RETRY_BUDGET;
-        let mut last = None;
-        loop {
-            let pause = match self.send(ask, Some(payment)).await {
-                Ok(reply) => {
-                    let again = reply.says_same_payment_again();
-                    let pause = reply.retry_after();
-                    last = Some(reply);
-                    if !again {
-                        return last;
-                    }
-                    pause
-                }
-                Err(error) => {
-                    progress(&error.to_string());
-                    limits::BUY_RETRY_PAUSE
-                }
-            };
-            if Instant::now() + pause >= until {
-                return last;
-            }
-            progress("not settled yet; sending the same payment again");
-            tokio::time::sleep(pause).await;
-        }
-    }
 }
 
 impl Reply {
@@ -160,13 +129,6 @@ impl Reply {
     /// A header as text.
     pub(super) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
-    }
-
-    fn says_same_payment_again(&self) -> bool {
-        let told =
-            self.json().and_then(|body| body.pointer("/retry/same_payment").and_then(serde_json::Value::as_bool));
-        // a 503 from something on the way says nothing about the payment: the same one again is always safe
-        told.unwrap_or(self.status == 503)
     }
 
     fn retry_after(&self) -> Duration {

@@ -2,6 +2,7 @@
 
 #![expect(clippy::print_stderr, reason = "tests say why they skip and what they measured")]
 
+mod buy;
 mod constraints;
 mod free;
 mod operator;

@@ -6,4 +6,5 @@ pub(crate) mod facilitator;
 pub(crate) mod refusal;
 pub(crate) mod research;
 pub(crate) mod rows;
+pub(crate) mod seller;
 pub(crate) mod service;
