@@ -44,7 +44,6 @@ insert into allowed_moves values
     ('exact', 'refund_owed', 'refunded'),
     ('client-broadcast', 'none', 'landed'),
     ('client-broadcast', 'none', 'refund_owed'),
-    ('client-broadcast', 'landed', 'landed'),
     ('client-broadcast', 'landed', 'settled'),
     ('client-broadcast', 'landed', 'refund_owed'),
     ('client-broadcast', 'refund_owed', 'refunded');
@@ -99,8 +98,8 @@ create table successions (
 create index successions_by_order on successions (order_id);
 
 alter table payments drop constraint payments_rail_check, add check (rail in ('exact', 'client-broadcast'));
--- which facilitator judged and settles; it is never another one for the same authorization
-alter table settle_attempts add column facilitator text not null default '';
+-- which facilitator judged the payment and settles it: never another one for the same authorization
+alter table answers add column facilitator text not null default '';
 -- the body of the call, kept when its outcome is unknown: a later request of the same purchase presents it again
 alter table settle_results add column request text;
 

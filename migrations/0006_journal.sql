@@ -19,6 +19,11 @@ create function payer_of(id text) returns uuid language sql stable as
 $$ select coalesce((select s.payment_id from successions s where s.order_id = id and s.kind = 'supersede' order by s.at desc limit 1),
                    (select payment_id from orders where order_id = id)) $$;
 
+-- True when a settle call of this payment may have reached a facilitator: all but those whose connection was refused.
+create function was_sent(id uuid) returns boolean language sql stable as
+$$ select exists (select 1 from settle_attempts a left join settle_results r using (payment_id, attempt)
+    where a.payment_id = id and coalesce(r.class, '') <> 'not_sent') $$;
+
 -- Claims a payment before anything is done for it.
 --   won        the caller works on it under o_epoch; with o_other, that payment has an answer that was never sent to settle
 --   held       another authorization of the same purchase is live (o_other, o_state); nothing was written
@@ -59,7 +64,7 @@ begin
             outcome := 'held'; o_payment_id := other.payment_id; o_state := other.state; o_other := other.payment_id;
             return;
         elsif other.state = 'ready' and other.valid_before > extract(epoch from now()) then
-            if exists (select 1 from settle_attempts where payment_id = other.payment_id) then
+            if was_sent(other.payment_id) then
                 outcome := 'held'; o_payment_id := other.payment_id; o_state := other.state; o_other := other.payment_id;
                 return;
             end if;
@@ -112,20 +117,20 @@ begin
     perform 1 from payments where payment_id in (p_payment_id, p_other) order by payment_id for update;
     select * into last from payment_events where payment_id = p_payment_id order by seq desc limit 1;
     if last.to_state <> 'claimed' or last.epoch <> p_epoch or payment_state(p_other) <> 'ready'
-        or exists (select 1 from settle_attempts where payment_id = p_other) then return false; end if;
+        or was_sent(p_other) then return false; end if;
     perform move_payment(p_other, 'superseded', 'decide', null, p_payment_id::text);
     insert into successions (payment_id, kind, of_payment, order_id)
         values (p_payment_id, 'supersede', p_other, order_of(p_other));
-    insert into answers (payment_id, kind, epoch, status, content_type, body, body_sha256)
-        select p_payment_id, kind, p_epoch, status, content_type, body, body_sha256 from answers where payment_id = p_other;
-    insert into settle_attempts (payment_id, attempt, owner, lease_until, request_sha256, facilitator)
-        values (p_payment_id, 1, p_owner, now() + make_interval(secs => p_lease_s), p_request_sha256, p_facilitator);
+    insert into answers (payment_id, kind, epoch, status, content_type, body, body_sha256, facilitator)
+        select p_payment_id, kind, p_epoch, status, content_type, body, body_sha256, p_facilitator from answers where payment_id = p_other;
+    insert into settle_attempts (payment_id, attempt, owner, lease_until, request_sha256)
+        values (p_payment_id, 1, p_owner, now() + make_interval(secs => p_lease_s), p_request_sha256);
     perform move_payment(p_payment_id, 'settling', 'decide', p_epoch, p_other::text);
     return true;
 end $$;
 
 -- The intent to settle an answer that is ready, or to present an unknown one again. 0 when the state does not allow it.
-create function journal_intend(p_payment_id uuid, p_owner uuid, p_lease_s integer, p_request_sha256 text, p_facilitator text)
+create function journal_intend(p_payment_id uuid, p_owner uuid, p_lease_s integer, p_request_sha256 text)
 returns integer language plpgsql as $$
 declare
     next_attempt integer;
@@ -135,8 +140,8 @@ begin
     select coalesce(max(attempt), 0) + 1 into next_attempt from settle_attempts where payment_id = p_payment_id;
     -- the move comes first: with the new attempt in place, the lapsed one would read as running
     perform move_payment(p_payment_id, 'settling', 'settle', null, 'attempt ' || next_attempt);
-    insert into settle_attempts (payment_id, attempt, owner, lease_until, request_sha256, facilitator)
-        values (p_payment_id, next_attempt, p_owner, now() + make_interval(secs => p_lease_s), p_request_sha256, p_facilitator);
+    insert into settle_attempts (payment_id, attempt, owner, lease_until, request_sha256)
+        values (p_payment_id, next_attempt, p_owner, now() + make_interval(secs => p_lease_s), p_request_sha256);
     return next_attempt;
 end $$;
 
@@ -154,7 +159,8 @@ end $$;
 
 -- Records what settle answered and, when that means a charge, the settlement and its revenue in the same commit.
 -- A nonce that is used although an earlier attempt of ours was sent means that our own transfer went through: settled,
--- unproven. Where a chain is read, that is left to the chain. Returns the state after it.
+-- unproven. Where a chain is read, that is left to the chain; where none is, and the authorization has ended with its outcome
+-- never known, the buyer has the benefit of the doubt: he may have been charged, so he gets the answer. Returns the state after it.
 create function journal_record(p_payment_id uuid, p_attempt integer, p_class text, p_reason text, p_transaction text,
     p_request text, p_has_chain boolean) returns text language plpgsql as $$
 declare
@@ -162,11 +168,14 @@ declare
     stands text;
     earlier_sent boolean;
     newest boolean;
+    in_doubt boolean;
     after text;
 begin
     perform 1 from payments where payment_id = p_payment_id for update;
     select exists (select 1 from settle_attempts a left join settle_results x using (payment_id, attempt)
         where a.payment_id = p_payment_id and a.attempt < p_attempt and coalesce(x.class, '') <> 'not_sent') into earlier_sent;
+    select not p_has_chain and earlier_sent and valid_before + 60 < extract(epoch from now()) into in_doubt
+        from payments where payment_id = p_payment_id;
     select p_attempt = max(attempt) into newest from settle_attempts where payment_id = p_payment_id;
     if class = 'denied' and p_attempt > 1 then class := 'unknown'; end if;
     insert into settle_results (payment_id, attempt, class, reason, transaction, request)
@@ -174,9 +183,10 @@ begin
     if not found then return payment_state(p_payment_id); end if;
     -- its lease may have lapsed, and somebody may have acted on that: a late answer still counts when it says "charged"
     stands := (select to_state from payment_events where payment_id = p_payment_id order by seq desc limit 1);
-    if class = 'settled' or (class = 'nonce_used' and earlier_sent and not p_has_chain) then
+    if class = 'settled' or (class = 'nonce_used' and earlier_sent and not p_has_chain)
+        or (in_doubt and class in ('unknown', 'denied')) then
         if stands in ('settling', 'unknown') then
-            perform move_payment(p_payment_id, 'settled', 'settle', null, coalesce(p_transaction, 'nonce used, unproven'));
+            perform move_payment(p_payment_id, 'settled', 'settle', null, coalesce(p_transaction, 'unproven: ' || class));
             perform book_charge(p_payment_id, p_attempt, case when class = 'settled' then p_transaction end, null);
         end if;
     elsif stands = 'settling' and newest then
@@ -316,7 +326,7 @@ begin
 end $$;
 
 -- What is decided for a claimed payment: with an intent, the settle call follows at once.
-create type decision as (answer answers, order_id text, run runs, owner uuid, intent text, facilitator text);
+create type decision as (answer answers, order_id text, run runs, owner uuid, intent text);
 
 -- Decides many payments: the answer or the refusal, its order, its run and, for an answer whose buyer still waits, the intent
 -- to settle, all in one commit. False for those whose claim was lost: nothing was written for them.
@@ -325,7 +335,7 @@ declare
     done bigint[];
 begin
     with input as materialized (
-        select x.n, (x.d).answer as a, (x.d).order_id, (x.d).run as r, (x.d).owner, (x.d).intent, (x.d).facilitator
+        select x.n, (x.d).answer as a, (x.d).order_id, (x.d).run as r, (x.d).owner, (x.d).intent
         from (select u as d, row_number() over () as n from unnest(d) u) x),
     cur as materialized (
         select i.*, (i.a).payment_id, v.seq, v.hash, v.rail, count(i.order_id) over (order by i.n) as nth
@@ -339,9 +349,8 @@ begin
     o_ as (insert into orders (order_id, order_no, payment_id)
         select c.order_id, num.base + c.nth, c.payment_id from cur c, num where c.order_id is not null),
     r_ as (insert into runs select (c.r).* from cur c where (c.r).run_id is not null),
-    s_ as (insert into settle_attempts (payment_id, attempt, owner, lease_until, request_sha256, facilitator)
-        select c.payment_id, 1, c.owner, now() + make_interval(secs => p_lease_s), c.intent, c.facilitator
-        from cur c where c.intent is not null),
+    s_ as (insert into settle_attempts (payment_id, attempt, owner, lease_until, request_sha256)
+        select c.payment_id, 1, c.owner, now() + make_interval(secs => p_lease_s), c.intent from cur c where c.intent is not null),
     -- the buyer of an answer without intent has hung up: the memo was not handed out
     v_ as (insert into served (payment_id, status, code)
         select c.payment_id, case (c.a).kind when 'answer' then 503 else (c.a).status end,

@@ -14,12 +14,12 @@ use crate::catalog::{self, Product};
 use crate::clock::{Clock, SystemClock};
 use crate::config::{self, Filings, Settings};
 use crate::evm::{Address, SecretKey, TokenDomain};
-use crate::facilitator::{Budgets, Remote, Simulated};
+use crate::facilitator::{Budgets, Pool, Remote, Simulated};
 use crate::http::shelf::{Shelf, Till};
 use crate::http::{self, Rules, Shop, router, server};
 use crate::limits;
 use crate::paywall::contract::Contract;
-use crate::paywall::port::Facilitator;
+use crate::paywall::port::{Facilitator, Member};
 use crate::paywall::{Paywall, Policy};
 use crate::pipeline::Pipeline;
 use crate::pipeline::port::{Source, Synthesizer};
@@ -156,7 +156,7 @@ impl App {
         tasks.spawn(server::serve(listener, router::public(&shop), stop.clone()));
         tasks.spawn(server::serve(operator_listener, router::operator(&shop, token), stop.clone()));
         tasks.spawn(heartbeat(journal, stop.clone()));
-        tasks.spawn(watch_facilitator(Arc::clone(&shop), network, stop.clone()));
+        tasks.spawn(watch_facilitators(Arc::clone(&shop), network, stop.clone()));
         tasks.spawn(forget_old_rates(shop, stop));
         app
     }
@@ -169,6 +169,11 @@ impl App {
             }
         };
         tokio::time::timeout(longest, seen).await.is_ok()
+    }
+
+    /// Each facilitator, as it was last seen.
+    pub fn facilitators(&self) -> Vec<Member> {
+        self.shop.paywall.facilitators()
     }
 
     /// Stops taking requests, lets paid work end, gives up claims, closes the pool, and last stops the cluster.
@@ -299,9 +304,13 @@ fn facilitator(
     till: &Till,
     clock: &Arc<dyn Clock>,
 ) -> Result<Facilitators, StartError> {
-    match &settings.payments.facilitator_url {
-        Some(url) => Ok((Arc::new(Remote::new(url, Budgets::default()).map_err(say)?), None)),
-        None => {
+    match settings.payments.facilitator_urls.as_slice() {
+        urls @ [_, ..] => {
+            let remotes = urls.iter().map(|url| Remote::new(url, Budgets::default())).collect::<Result<_, _>>();
+            let pool = remotes.and_then(|remotes| Pool::new(remotes, till.network)).map_err(say)?;
+            Ok((Arc::new(pool), None))
+        }
+        [] => {
             let domain = TokenDomain {
                 name: till.asset_name.clone(),
                 version: till.asset_version.clone(),
@@ -407,12 +416,14 @@ async fn heartbeat(journal: Journal, stop: CancellationToken) {
     }
 }
 
-/// Asks until the facilitator lists our kind; from then on verify and settle calls tell how it is.
-async fn watch_facilitator(shop: Arc<Shop>, network: crate::evm::Network, stop: CancellationToken) {
+/// Asks the facilitators for their kinds, each at its own pace, and says when paid routes open or shut.
+async fn watch_facilitators(shop: Arc<Shop>, network: crate::evm::Network, stop: CancellationToken) {
     let (name, _) = shop.paywall.facilitator();
+    let mut open = false;
     loop {
         match shop.paywall.check_supported(network).await {
-            Ok(true) => return tracing::info!(facilitator = name, %network, "the facilitator settles what we offer"),
+            Ok(true) if open => {}
+            Ok(true) => tracing::info!(facilitator = name, %network, "the facilitator settles what we offer"),
             Ok(false) => {
                 tracing::error!(facilitator = name, %network, "the facilitator does not list exact on our network; paid routes are shut")
             }
@@ -420,6 +431,7 @@ async fn watch_facilitator(shop: Arc<Shop>, network: crate::evm::Network, stop: 
                 tracing::warn!(%error, facilitator = name, "the facilitator cannot be reached; paid routes are shut")
             }
         }
+        open = shop.paywall.is_supported();
         if stop.run_until_cancelled(tokio::time::sleep(config::SUPPORTED_PAUSE)).await.is_none() {
             return;
         }

@@ -70,8 +70,8 @@ pub struct Settings {
 /// Where and in what we are paid.
 #[derive(Clone, Debug)]
 pub struct Payments {
-    /// Base URL of a facilitator; None: simulated.
-    pub facilitator_url: Option<String>,
+    /// Base URLs of facilitators, the preferred one first; empty: simulated.
+    pub facilitator_urls: Vec<String>,
     /// Chain.
     pub network: Network,
     /// Token.
@@ -193,7 +193,7 @@ fn check(raw: Raw, overrides: &Overrides) -> Result<Settings, Error> {
         max_in_flight: at_least_one("limits.max_in_flight", raw.limits.max_in_flight)?,
         data_dir,
     };
-    if settings.demo_faults && settings.payments.facilitator_url.is_some() {
+    if settings.demo_faults && !settings.payments.facilitator_urls.is_empty() {
         return Err(bad(
             "demo_faults",
             "true",
@@ -210,7 +210,7 @@ impl Settings {
     /// Legal but risky combinations, as sentences for the log.
     pub fn warnings(&self) -> Vec<String> {
         let mut out = Vec::new();
-        let real = self.payments.facilitator_url.is_some();
+        let real = !self.payments.facilitator_urls.is_empty();
         if real && self.payments.pay_to.is_none() {
             out.push("payments.pay_to is empty: buyers pay a generated address whose key is in keys_dir".to_owned());
         }
@@ -239,7 +239,7 @@ fn payments(raw: &raw::Payments) -> Result<Payments, Error> {
         .parse()
         .map_err(|e: crate::evm::ParseError| bad("payments.network", &raw.network, &e.to_string()))?;
     Ok(Payments {
-        facilitator_url: filled(&raw.facilitator_url).map(|u| base_url("payments.facilitator_url", u)).transpose()?,
+        facilitator_urls: facilitators(&raw.facilitator_url)?,
         network,
         asset: evm_address("payments.asset", &raw.asset)?,
         asset_decimals: raw.asset_decimals,
@@ -248,6 +248,20 @@ fn payments(raw: &raw::Payments) -> Result<Payments, Error> {
         pay_to: filled(&raw.pay_to).map(|a| evm_address("payments.pay_to", a)).transpose()?,
         contract_wallets: raw.contract_wallets,
     })
+}
+
+/// A list, in the order of preference; an empty text in it is left out.
+fn facilitators(listed: &[String]) -> Result<Vec<String>, Error> {
+    let key = "payments.facilitator_url";
+    let mut urls: Vec<String> = Vec::new();
+    for url in listed.iter().filter_map(|text| filled(text)) {
+        let url = base_url(key, url)?;
+        if urls.contains(&url) {
+            return Err(bad(key, &url, "is listed twice"));
+        }
+        urls.push(url);
+    }
+    Ok(urls)
 }
 
 fn filings(raw: &Raw) -> Result<Filings, Error> {
@@ -349,6 +363,20 @@ mod tests {
     }
 
     #[test]
+    fn facilitators_are_one_or_several() {
+        for (toml, urls) in [
+            ("''", &[][..]),
+            ("[]", &[]),
+            ("'http://a/'", &["http://a"]),
+            ("'http://a, https://b/c,'", &["http://a", "https://b/c"]),
+            ("['http://a', 'https://b/c/']", &["http://a", "https://b/c"]),
+        ] {
+            let settings = with(&format!("[payments]\nfacilitator_url = {toml}")).expect(toml);
+            assert_eq!(settings.payments.facilitator_urls, urls, "{toml}");
+        }
+    }
+
+    #[test]
     fn what_cannot_work_stops_the_start_and_says_why() {
         for (toml, word) in [
             ("listen = 'here'", "listen"),
@@ -358,6 +386,8 @@ mod tests {
             ("[synth]\nkind = 'poet'", "renderer"),
             ("[policy]\npayer_list_file = '/nowhere/at/all'", "payer_list_file"),
             ("[call_chain]\nmax_depth = 0", "at least 1"),
+            ("[payments]\nfacilitator_url = ['http://a', 'b']", "facilitator_url"),
+            ("[payments]\nfacilitator_url = 'http://a, http://a/'", "twice"),
             ("demo_faults = true\n[payments]\nfacilitator_url = 'http://127.0.0.1:1'", "demo_faults"),
         ] {
             let text = with(toml).expect_err(toml).to_string();

@@ -1,16 +1,18 @@
-//! Facilitators: the one over HTTP, and the one in process that stands in for a chain.
+//! Facilitators: those over HTTP, several of them in a pool, and the one in process that stands in for a chain.
 //!
-//! Both implement `paywall::port::Facilitator`. Settling takes an intent that only the paywall makes; the functions behind
-//! it are private to the two files, so that nobody can settle around it.
+//! All implement `paywall::port::Facilitator`. Settling takes an intent that only the paywall makes; the functions behind
+//! it are private to these files, so that nobody can settle around it.
 
 use crate::paywall::port::FacilitatorRequest;
 use crate::x402::FacilitatorCall;
 
 mod answer;
+mod pool;
 mod reason;
 mod remote;
 mod simulated;
 
+pub use pool::Pool;
 pub use remote::{BadUrl, Budgets, Remote};
 pub use simulated::{Calls, Simulated};
 

@@ -280,3 +280,19 @@ pub const FINALITY_MARGIN_S: u64 = 60;
 
 /// After an unclear settle answer the chain is asked, with these pauses before each look.
 pub const CHAIN_LOOKS: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(2), Duration::from_secs(4)];
+// several facilitators
+
+/// First rest of a facilitator after a failed call; it doubles with each failure that follows.
+pub const FACILITATOR_REST_MIN: Duration = Duration::from_secs(1);
+
+/// Longest rest: one that comes back is used again within half a minute.
+pub const FACILITATOR_REST_MAX: Duration = Duration::from_secs(30);
+
+/// Pause before a facilitator that has not listed our kind is asked again.
+pub const FACILITATOR_ASK_PAUSE: Duration = Duration::from_secs(1);
+
+/// Age of a facilitator's list at which it is asked anew.
+pub const FACILITATOR_REFRESH: Duration = Duration::from_secs(60);
+
+/// Payments under way whose facilitator is kept in memory: all that are in flight, and every open outcome of a bad day.
+pub const CHOSEN_MAX: usize = 100_000;

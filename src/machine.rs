@@ -114,8 +114,6 @@ pub const MOVES: &[Move] = &{
         first(Landing, Landed),
         // found by the sweep: the request never came
         first(Landing, RefundOwed),
-        // another process goes on where the owner died
-        to(Landing, Landed, Landed),
         to(Landing, Landed, Settled),
         to(Landing, Landed, RefundOwed),
         to(Landing, RefundOwed, Refunded),

@@ -34,7 +34,7 @@ use crate::store::journal::Journal;
 use crate::x402::SCHEME;
 use contract::Contract;
 use port::chain::Chain;
-use port::{Facilitator, Kind};
+use port::{Facilitator, Kind, Member};
 
 pub use outcome::{Delivery, Outcome, Refused};
 pub use verified::{Home, Presence, Verified};
@@ -90,7 +90,7 @@ impl Paywall {
         }
     }
 
-    /// Asks the facilitator whether it settles what we offer. Called at start and until it says yes.
+    /// Asks the facilitators whether one settles what we offer. Called all the time: each has its own pace.
     pub async fn check_supported(&self, network: Network) -> Result<bool, port::Unreachable> {
         let kinds = self.facilitator.fetch_supported().await?;
         let ours = kinds
@@ -118,6 +118,11 @@ impl Paywall {
     /// The facilitator's name, and whether it moves no money.
     pub fn facilitator(&self) -> (&str, bool) {
         (self.facilitator.name(), self.facilitator.is_simulated())
+    }
+
+    /// Each facilitator, as it was last seen.
+    pub fn facilitators(&self) -> Vec<Member> {
+        self.facilitator.members()
     }
 
     /// Keeps the table of payers small.

@@ -132,7 +132,7 @@ impl Demo {
         settings.token_file = settings.data_dir.join("operator.token");
         settings.database_url = None;
         settings.public_url = None;
-        settings.payments.facilitator_url = None;
+        settings.payments.facilitator_urls.clear();
         settings.payments.pay_to = None;
         settings.identity = None;
         settings.filings = Filings::Sample;

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::Place;
@@ -11,6 +12,8 @@ use crate::app::{App, Parts};
 use crate::clock::{Clock, SystemClock};
 use crate::config::{self, Settings};
 use crate::evm::checksummed;
+use crate::limits;
+use crate::paywall::port::Member;
 use crate::store;
 
 /// Longest difference between our clock and the database's.
@@ -67,7 +70,7 @@ async fn examine(mut settings: Settings) -> Vec<Finding> {
     findings.push(Finding { what: "public_url", good: true, detail: public_url });
     findings.push(database(&app).await);
     findings.push(clock(&app).await);
-    findings.push(facilitator(&app).await);
+    findings.extend(facilitators(&app).await);
     app.stop().await;
     findings
 }
@@ -92,13 +95,23 @@ async fn clock(app: &App) -> Finding {
     }
 }
 
-async fn facilitator(app: &App) -> Finding {
-    let good = app.wait_until_supported(FACILITATOR_WAIT).await;
-    let name = if app.simulated.is_some() { "simulated: no money moves" } else { "remote" };
-    let detail = if good {
-        format!("{name}; lists our kind")
-    } else {
-        format!("{name}; does not list our kind or cannot be reached")
+/// One line for each; all of them are given the same time to list their kinds.
+async fn facilitators(app: &App) -> Vec<Finding> {
+    let until = Instant::now() + FACILITATOR_WAIT;
+    while Instant::now() < until
+        && !(app.wait_until_supported(limits::REPEAT_POLL).await && app.facilitators().iter().all(|m| m.supported))
+    {
+        tokio::time::sleep(limits::REPEAT_POLL).await;
+    }
+    let money = if app.simulated.is_some() { ": no money moves" } else { "" };
+    let finding = |Member { name, supported, failing }: Member| {
+        let detail = match (supported, failing) {
+            (true, None) => "lists our kind".to_owned(),
+            (true, Some(why)) => format!("lists our kind, but its last call failed: {why}"),
+            (false, None) => "does not list our kind".to_owned(),
+            (false, Some(why)) => format!("cannot be reached: {why}"),
+        };
+        Finding { what: "facilitator", good: supported, detail: format!("{name}{money}; {detail}") }
     };
-    Finding { what: "facilitator", good, detail }
+    app.facilitators().into_iter().map(finding).collect()
 }

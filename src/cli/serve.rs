@@ -32,7 +32,7 @@ impl Serve {
         for warning in settings.warnings() {
             tracing::warn!("{warning}");
         }
-        let simulated = settings.payments.facilitator_url.is_none();
+        let simulated = settings.payments.facilitator_urls.is_empty();
         let cancel = CancellationToken::new();
         let starting = App::start(settings, Parts::default(), cancel.clone());
         tokio::pin!(starting);

@@ -27,7 +27,8 @@ pub(super) struct Raw {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Payments {
-    pub(super) facilitator_url: String,
+    #[serde(deserialize_with = "list_or_text")]
+    pub(super) facilitator_url: Vec<String>,
     pub(super) network: String,
     pub(super) asset: String,
     pub(super) asset_decimals: u8,

@@ -12,7 +12,9 @@ use reqwest::{Client, Method, RequestBuilder, Url, redirect, retry};
 
 use super::answer::{Answer, Asked, clean, read_settle, read_supported, read_verify};
 use crate::limits::{FACILITATOR_BODY_BYTES_MAX, FACILITATOR_IDLE, SETTLE_BUDGET, VERIFY_BUDGET};
-use crate::paywall::port::{Facilitator, FacilitatorRequest, Kind, SettleIntent, Settlement, Unreachable, Verdict};
+use crate::paywall::port::{
+    Facilitator, FacilitatorRequest, Judged, Kind, Member, SettleIntent, Settlement, Unreachable, not_ours,
+};
 
 /// A URL that cannot be a facilitator's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -36,7 +38,7 @@ pub struct Budgets {
 /// The HTTP client of one facilitator.
 #[derive(Debug)]
 pub struct Remote {
-    name: String,
+    /// Also its name: origin and path.
     base: String,
     client: Client,
     budgets: Budgets,
@@ -80,7 +82,7 @@ impl Remote {
             .build()
             .map_err(|error| bad(&error.to_string()))?;
         let base = parsed.as_str().trim_end_matches('/').to_owned();
-        Ok(Self { name: parsed.origin().ascii_serialization(), base, client, budgets })
+        Ok(Self { base, client, budgets })
     }
 
     fn request(&self, method: Method, path: &str) -> RequestBuilder {
@@ -91,8 +93,8 @@ impl Remote {
         exchange(self.request(Method::POST, path).json(&request.body()), budget).await
     }
 
-    /// Private: settling needs an intent.
-    async fn settle_request(&self, request: &FacilitatorRequest) -> Settlement {
+    /// For this folder alone: settling needs an intent.
+    pub(super) async fn settle_request(&self, request: &FacilitatorRequest) -> Settlement {
         match self.post("settle", request, self.budgets.settle).await {
             Ok(answer) => read_settle(&answer, &Asked::of(request)),
             Err(Fault { refused: true, text }) => Settlement::NotSent { reason: text },
@@ -104,11 +106,20 @@ impl Remote {
 #[async_trait]
 impl Facilitator for Remote {
     fn name(&self) -> &str {
-        &self.name
+        &self.base
+    }
+
+    fn sole(&self) -> Option<&str> {
+        Some(&self.base)
     }
 
     fn is_simulated(&self) -> bool {
         false
+    }
+
+    /// What it lists is the business of whoever asks it.
+    fn members(&self) -> Vec<Member> {
+        vec![Member { name: self.base.clone(), supported: true, failing: None }]
     }
 
     async fn fetch_supported(&self) -> Result<Vec<Kind>, Unreachable> {
@@ -116,12 +127,16 @@ impl Facilitator for Remote {
         read_supported(&answer.map_err(|fault| Unreachable(fault.text))?)
     }
 
-    async fn verify(&self, request: &FacilitatorRequest) -> Result<Verdict, Unreachable> {
+    async fn verify(&self, request: &FacilitatorRequest) -> Result<Judged, Unreachable> {
         let answer = self.post("verify", request, self.budgets.verify).await;
-        read_verify(&answer.map_err(|fault| Unreachable(fault.text))?)
+        let verdict = read_verify(&answer.map_err(|fault| Unreachable(fault.text))?)?;
+        Ok(Judged { verdict, facilitator: self.base.clone() })
     }
 
     async fn settle(&self, intent: &SettleIntent) -> Settlement {
+        if intent.facilitator() != self.base {
+            return not_ours(intent.facilitator());
+        }
         self.settle_request(intent.request()).await
     }
 }

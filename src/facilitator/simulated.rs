@@ -14,9 +14,14 @@ use sqlx::PgPool;
 use crate::clock::Clock;
 use crate::evm::{self, Address, B256, Network, Signature, TokenDomain, U256, lower};
 use crate::limits::SIMULATED_MARGIN_S;
-use crate::paywall::port::{Facilitator, FacilitatorRequest, Kind, SettleIntent, Settlement, Unreachable, Verdict};
+use crate::paywall::port::{
+    Facilitator, FacilitatorRequest, Judged, Kind, Member, SettleIntent, Settlement, Unreachable, Verdict, not_ours,
+};
 use crate::store::simulated::{self, Executed, Transfer};
 use crate::x402::{Payment, SCHEME, Version, read_terms};
+
+/// Its name; no URL reads like it.
+const NAME: &str = "simulated";
 
 /// What each new payer starts with: 1,000 USDC in atomic units.
 const GRANT: u64 = 1_000_000_000;
@@ -90,6 +95,23 @@ impl Simulated {
         Network::new(self.domain.chain_id)
     }
 
+    async fn judge_now(&self, request: &FacilitatorRequest) -> Result<Verdict, Unreachable> {
+        self.verify_calls.fetch_add(1, Ordering::SeqCst);
+        let invalid = |reason: &str| Ok(Verdict::Invalid { reason: reason.to_owned() });
+        let transfer = match judge(request, &self.domain, self.clock.unix_s()) {
+            Ok(transfer) => transfer,
+            Err(reason) => return invalid(reason),
+        };
+        let outlook = simulated::load_outlook(&self.pool, &transfer, GRANT).await.map_err(unreachable)?;
+        if outlook.nonce_used {
+            return invalid(NONCE_USED);
+        }
+        if !outlook.funded {
+            return invalid(NO_MONEY);
+        }
+        Ok(Verdict::Valid { payer: Some(transfer.authorizer) })
+    }
+
     /// Private: settling needs an intent.
     async fn settle_request(&self, request: &FacilitatorRequest) -> Settlement {
         self.settle_calls.fetch_add(1, Ordering::SeqCst);
@@ -126,11 +148,19 @@ impl fmt::Debug for Simulated {
 #[async_trait]
 impl Facilitator for Simulated {
     fn name(&self) -> &str {
-        "simulated"
+        NAME
+    }
+
+    fn sole(&self) -> Option<&str> {
+        Some(NAME)
     }
 
     fn is_simulated(&self) -> bool {
         true
+    }
+
+    fn members(&self) -> Vec<Member> {
+        vec![Member { name: NAME.to_owned(), supported: true, failing: None }]
     }
 
     async fn fetch_supported(&self) -> Result<Vec<Kind>, Unreachable> {
@@ -143,24 +173,15 @@ impl Facilitator for Simulated {
         Ok(v1.into_iter().chain([kind(Version::V2, self.network().to_string())]).collect())
     }
 
-    async fn verify(&self, request: &FacilitatorRequest) -> Result<Verdict, Unreachable> {
-        self.verify_calls.fetch_add(1, Ordering::SeqCst);
-        let invalid = |reason: &str| Ok(Verdict::Invalid { reason: reason.to_owned() });
-        let transfer = match judge(request, &self.domain, self.clock.unix_s()) {
-            Ok(transfer) => transfer,
-            Err(reason) => return invalid(reason),
-        };
-        let outlook = simulated::load_outlook(&self.pool, &transfer, GRANT).await.map_err(unreachable)?;
-        if outlook.nonce_used {
-            return invalid(NONCE_USED);
-        }
-        if !outlook.funded {
-            return invalid(NO_MONEY);
-        }
-        Ok(Verdict::Valid { payer: Some(transfer.authorizer) })
+    async fn verify(&self, request: &FacilitatorRequest) -> Result<Judged, Unreachable> {
+        let verdict = self.judge_now(request).await?;
+        Ok(Judged { verdict, facilitator: NAME.to_owned() })
     }
 
     async fn settle(&self, intent: &SettleIntent) -> Settlement {
+        if intent.facilitator() != NAME {
+            return not_ours(intent.facilitator());
+        }
         self.settle_request(intent.request()).await
     }
 }

@@ -10,6 +10,7 @@ use http::{HeaderValue, StatusCode};
 use serde_json::json;
 
 use super::Shop;
+use crate::paywall::port::Member;
 use crate::store;
 
 /// The process is up.
@@ -23,6 +24,9 @@ pub(super) async fn ready(State(shop): State<Arc<Shop>>) -> Response {
     let supported = shop.paywall.is_supported();
     let keys = shop.paywall.contract().has_its_key();
     let (facilitator, simulated) = shop.paywall.facilitator();
+    // why a call failed stays in the log: it may name what only the operator should see
+    let shown = |m: Member| json!({"name": m.name, "supports_our_kind": m.supported, "failing": m.failing.is_some()});
+    let facilitators: Vec<_> = shop.paywall.facilitators().into_iter().map(shown).collect();
     let ready = database && keys && supported;
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let body = json!({
@@ -33,6 +37,7 @@ pub(super) async fn ready(State(shop): State<Arc<Shop>>) -> Response {
             "facilitator_supports_our_kind": supported,
         },
         "facilitator": {"name": facilitator, "simulated": simulated},
+        "facilitators": facilitators,
     });
     uncached(status, body)
 }

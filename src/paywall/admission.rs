@@ -10,7 +10,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::contract::Circumstances;
 use super::outcome::{Outcome, Refused};
-use super::port::{FacilitatorRequest, Verdict};
+use super::port::{FacilitatorRequest, Judged, Verdict};
 use super::verified::{Home, Presence, Verified, Work};
 use super::{Paywall, settle};
 use crate::canonical::{self, hex};
@@ -155,27 +155,29 @@ impl Paywall {
             customer: self.customer(purchase),
             amount: purchase.offer.amount,
             request,
+            facilitator: String::new(),
             valid_before: purchase.payment.authorization.valid_before,
             synthesizer: purchase.synthesizer,
             presence: presence.clone(),
             _permit: permit,
         };
         fault::point("before-verify");
-        let verdict = self.facilitator.verify(&work.request).await;
+        let judged = self.facilitator.verify(&work.request).await;
         fault::point("after-verify");
-        let verdict = match verdict {
-            Ok(verdict) => verdict,
+        let Judged { verdict, facilitator } = match judged {
+            Ok(judged) => judged,
             Err(error) => {
                 tracing::warn!(%error, facilitator = self.facilitator.name(), "verify could not be reached");
                 self.journal.give_back(held, &error.to_string()).await?;
                 return Ok(self.shed(purchase, "The facilitator could not be reached to verify the payment."));
             }
         };
+        work.facilitator = facilitator;
         let from = lower(&purchase.payment.authorization.from);
         match verdict {
             Verdict::Invalid { reason } => Ok(Admission::Answer(work.verify_failed(&reason).await?)),
             Verdict::Valid { payer: Some(payer) } if payer.to_lowercase() != from => {
-                tracing::error!(facilitator = self.facilitator.name(), "verify named another payer than the signer");
+                tracing::error!(facilitator, "verify named another payer than the signer");
                 let refusal = Refusal::new(RefusalCode::ExecutionFailed, "The facilitator vouched for another payer.");
                 Ok(Admission::Answer(Box::new(work).refuse(refusal, None).await))
             }
@@ -193,10 +195,10 @@ impl Paywall {
     /// Settles the stored answer of another authorization of this purchase, which nobody ever tried to settle, under this one.
     async fn take_over(&self, purchase: &Purchase, work: Work, other: Uuid) -> Result<Outcome, store::Error> {
         let held = work.held;
-        let intent = settle::intent(&work.request, self.facilitator.name());
-        if !work.presence.is_gone() && self.journal.take_over(held, other, &intent).await? {
-            let Work { request, circumstances, amount, .. } = work;
-            return Ok(self.settle(held.payment_id, 1, request, circumstances, amount).await);
+        let digest = settle::digest(&work.request);
+        if !work.presence.is_gone() && self.journal.take_over(held, other, &digest, &work.facilitator).await? {
+            let Work { request, circumstances, amount, facilitator, .. } = work;
+            return Ok(self.settle(held.payment_id, 1, facilitator, request, circumstances, amount).await);
         }
         self.journal.give_back(held, "the answer that was to be taken over moved on").await?;
         let detail = "Another payment of this payer for the same request is being settled; send that one again.";

@@ -10,20 +10,38 @@ use serde_json::Value;
 /// Verifies and settles payments of one or more kinds.
 #[async_trait]
 pub trait Facilitator: Send + Sync {
-    /// Name for logs and the ledger: `simulated`, or the origin of the URL.
+    /// Name for logs: `simulated`, or origin and path of the URL; of several, all of them.
     fn name(&self) -> &str;
+
+    /// The name that settle calls go to when there is no choice; None when there is one.
+    fn sole(&self) -> Option<&str>;
 
     /// True when no money moves: the in-process double.
     fn is_simulated(&self) -> bool;
 
+    /// Each facilitator behind this, as it was last seen.
+    fn members(&self) -> Vec<Member>;
+
     /// The kinds of payment that it can verify and settle.
     async fn fetch_supported(&self) -> Result<Vec<Kind>, Unreachable>;
 
-    /// Asks whether a payment would settle. No money moves.
-    async fn verify(&self, request: &FacilitatorRequest) -> Result<Verdict, Unreachable>;
+    /// Asks whether a payment would settle. No money moves. Where there is a choice of facilitators it is made here, for good.
+    async fn verify(&self, request: &FacilitatorRequest) -> Result<Judged, Unreachable>;
 
-    /// Moves the money. Every ending is an answer: what is not known is [`Settlement::Unknown`].
+    /// Moves the money, at the facilitator that the intent names and at no other. Every ending is an answer: what is not known is
+    /// [`Settlement::Unknown`].
     async fn settle(&self, intent: &SettleIntent) -> Settlement;
+}
+
+/// One of the facilitators behind the port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// Its stable name.
+    pub name: String,
+    /// Whether its last list has our kind.
+    pub supported: bool,
+    /// Why its last call failed, until one is answered.
+    pub failing: Option<String>,
 }
 
 /// One entry of `/supported`.
@@ -74,12 +92,13 @@ impl FacilitatorRequest {
 pub struct SettleIntent {
     request: FacilitatorRequest,
     attempt: i32,
+    facilitator: String,
 }
 
 impl SettleIntent {
     /// Made by the journal alone, after its commit.
-    pub(in crate::paywall) fn new(request: FacilitatorRequest, attempt: i32) -> Self {
-        Self { request, attempt }
+    pub(in crate::paywall) fn new(request: FacilitatorRequest, attempt: i32, facilitator: String) -> Self {
+        Self { request, attempt, facilitator }
     }
 
     /// What is to be settled.
@@ -91,6 +110,20 @@ impl SettleIntent {
     pub fn attempt(&self) -> i32 {
         self.attempt
     }
+
+    /// Name of the facilitator that verified the payment.
+    pub fn facilitator(&self) -> &str {
+        &self.facilitator
+    }
+}
+
+/// A verdict, and whose it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Judged {
+    /// What it says.
+    pub verdict: Verdict,
+    /// Stable name of the facilitator that said so; every settle call of the payment goes to it.
+    pub facilitator: String,
 }
 
 /// The answer of `/verify`.
@@ -148,3 +181,11 @@ pub enum Settlement {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("facilitator: {0}")]
 pub struct Unreachable(pub String);
+
+/// The end of a settle call for a payment that another facilitator verified: it is not made, since that one may have broadcast
+/// the payment before, and it stays open until evidence or that facilitator says more.
+pub fn not_ours(facilitator: &str) -> Settlement {
+    let reason =
+        format!("facilitator {facilitator} verified this payment and is not configured; no other may settle it");
+    Settlement::Unknown { reason, transaction: None }
+}

@@ -113,9 +113,10 @@ impl Paywall {
         if state == State::Unknown
             && let Some((request, facilitator)) = self.journal.load_unknown_call(holder).await?
             && let Some(request) = FacilitatorRequest::from_body(&request)
-            && let Some(attempt) = self.journal.intend(holder, &settle::intent(&request, &facilitator)).await?
+            && let Some(attempt) = self.journal.intend(holder, &settle::digest(&request)).await?
         {
-            self.settle(holder, attempt, request, purchase.circumstances(None), purchase.offer.amount).await;
+            self.settle(holder, attempt, facilitator, request, purchase.circumstances(None), purchase.offer.amount)
+                .await;
             state = self.journal.load_state(holder).await?;
         }
         Ok(!state.holds_purchase())
@@ -138,12 +139,15 @@ impl Paywall {
         payment_id: Uuid,
         request: FacilitatorRequest,
     ) -> Result<Outcome, store::Error> {
-        let facilitator = self.journal.load_facilitator(payment_id).await?;
-        let facilitator = facilitator.unwrap_or_else(|| self.facilitator.name().to_owned());
-        match self.journal.intend(payment_id, &settle::intent(&request, &facilitator)).await? {
+        let stored = self.journal.load_facilitator(payment_id).await?;
+        // rows from before the name was kept are of a deployment with one
+        let Some(facilitator) = stored.or_else(|| self.facilitator.sole().map(str::to_owned)) else {
+            return self.pending(payment_id).await;
+        };
+        match self.journal.intend(payment_id, &settle::digest(&request)).await? {
             Some(attempt) => {
                 let circumstances = purchase.circumstances(None);
-                Ok(self.settle(payment_id, attempt, request, circumstances, purchase.offer.amount).await)
+                Ok(self.settle(payment_id, attempt, facilitator, request, circumstances, purchase.offer.amount).await)
             }
             // another copy settles it at this moment
             None => self.pending(payment_id).await,

@@ -11,11 +11,11 @@ use crate::fault;
 use crate::machine::State;
 use crate::money::Atomic;
 use crate::refusal::{Refusal, RefusalCode};
-use crate::store::journal::{Intent, Record, SettleClass, SettleEnd};
+use crate::store::journal::{Record, SettleClass, SettleEnd};
 
-/// What is stored before a settle call: the digest of its body, and who is to settle.
-pub(super) fn intent(request: &FacilitatorRequest, facilitator: &str) -> Intent {
-    Intent { request_sha256: canonical::address(&request.body()), facilitator: facilitator.to_owned() }
+/// Digest of a settle body, kept with the intent.
+pub(super) fn digest(request: &FacilitatorRequest) -> String {
+    canonical::address(&request.body())
 }
 
 impl Paywall {
@@ -24,13 +24,14 @@ impl Paywall {
         &self,
         payment_id: Uuid,
         attempt: i32,
+        facilitator: String,
         request: FacilitatorRequest,
         circumstances: Circumstances,
         amount: Atomic,
     ) -> Outcome {
         let body = request.body();
         fault::point("before-settle");
-        let settlement = self.facilitator.settle(&SettleIntent::new(request, attempt)).await;
+        let settlement = self.facilitator.settle(&SettleIntent::new(request, attempt, facilitator)).await;
         fault::point("after-settle");
         let mut end = classify(settlement);
         if end.class != SettleClass::Settled {

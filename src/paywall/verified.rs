@@ -54,6 +54,7 @@ pub(super) struct Work {
     pub(super) customer: Customer,
     pub(super) amount: Atomic,
     pub(super) request: FacilitatorRequest,
+    pub(super) facilitator: String,
     pub(super) valid_before: U256,
     pub(super) synthesizer: &'static str,
     pub(super) presence: Presence,
@@ -144,17 +145,18 @@ impl Work {
             body: answer.body,
         };
         // whoever has hung up is not charged: the answer waits for the same payment to come again
-        let intent = (!self.presence.is_gone()).then(|| settle::intent(&self.request, self.paywall.facilitator.name()));
-        match self.decide(&decision, Some(account), None, intent.as_ref()).await {
+        let digest = settle::digest(&self.request);
+        let intent = (!self.presence.is_gone()).then_some(digest.as_str());
+        match self.decide(&decision, Some(account), None, intent).await {
             Ok(true) => {}
             Ok(false) => return self.answer_from_rows().await,
             Err(error) => return self.undecided(&error).await,
         }
-        let Self { paywall, held, request, circumstances, amount, .. } = *self;
+        let Self { paywall, held, request, facilitator, circumstances, amount, .. } = *self;
         if intent.is_none() {
             return Outcome::Pending { payment_id: held.payment_id, transaction: None };
         }
-        paywall.settle(held.payment_id, 1, request, circumstances, amount).await
+        paywall.settle(held.payment_id, 1, facilitator, request, circumstances, amount).await
     }
 
     pub(super) async fn refuse(self: Box<Self>, refusal: Refusal, account: Option<&Account>) -> Outcome {
@@ -180,7 +182,7 @@ impl Work {
             content_type: "text/plain".into(),
             body: reason.as_bytes().to_vec(),
         };
-        if self.paywall.journal.decide(self.held, &decision, None, None, None).await? {
+        if self.paywall.journal.decide(self.held, &decision, None, None, &self.facilitator, None).await? {
             return Ok(Outcome::Unpaid { error: reason.to_owned() });
         }
         Ok(self.answer_from_rows().await)
@@ -191,12 +193,12 @@ impl Work {
         decision: &journal::Decision,
         account: Option<&Account>,
         refused: Option<RefusalCode>,
-        intent: Option<&journal::Intent>,
+        intent: Option<&str>,
     ) -> Result<bool, store::Error> {
         let empty = Account::empty(self.synthesizer, self.paywall.clock.now());
         let run = account.unwrap_or(&empty).row(&self.customer, refused);
         let order_id = self.circumstances.order_id.as_deref();
-        self.paywall.journal.decide(self.held, decision, order_id, Some(&run), intent).await
+        self.paywall.journal.decide(self.held, decision, order_id, Some(&run), &self.facilitator, intent).await
     }
 
     /// The claim was lost: somebody else decided, and their rows are the answer.

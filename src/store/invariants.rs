@@ -39,9 +39,9 @@ pub const INVARIANTS: [Invariant; 13] = [
     },
     Invariant {
         id: "V2",
-        breach: "a payment that was refused, answered for nothing, superseded or abandoned, and has a settle attempt",
+        breach: "a payment that was refused, answered for nothing, superseded or abandoned, and was sent to settle",
         query: "select p.payment_id::text || ' ' || p.state from payment_states p where p.state in ('refused', 'free', 'superseded', \
-                'abandoned', 'claimed') and exists (select 1 from settle_attempts a where a.payment_id = p.payment_id)",
+                'abandoned', 'claimed') and was_sent(p.payment_id)",
     },
     Invariant {
         id: "V3",

@@ -25,9 +25,7 @@ use transitions::{ClaimOf, DecisionOf, SettleOf};
 use writer::Writer;
 
 pub use evidence::{Authorization, Evidence};
-pub use rows::{
-    Claim, Decision, DecisionKind, Held, Intent, NewPayment, OrderRow, Record, RunRow, SettleClass, SettleEnd,
-};
+pub use rows::{Claim, Decision, DecisionKind, Held, NewPayment, OrderRow, Record, RunRow, SettleClass, SettleEnd};
 
 /// Writes and reads payments on behalf of one running process.
 #[derive(Clone, Debug)]
@@ -122,15 +120,16 @@ impl Journal {
         Ok(())
     }
 
-    /// Stores what was decided, its order and its run in one commit. With `intent` the intent to settle as attempt 1 is part
-    /// of the same commit. False when the claim was lost: then nothing was written.
+    /// Stores what was decided, its order and its run in one commit. With `intent` (digest of the settle body) the
+    /// intent to settle as attempt 1 is part of the same commit; `facilitator` judged the payment and will settle it. False when the claim was lost: then nothing was written.
     pub async fn decide(
         &self,
         held: Held,
         decision: &Decision,
         order_id: Option<&str>,
         run: Option<&RunRow>,
-        intent: Option<&Intent>,
+        facilitator: &str,
+        intent: Option<&str>,
     ) -> Result<bool, Error> {
         let transition = DecisionOf {
             instance: self.instance,
@@ -138,7 +137,8 @@ impl Journal {
             decision: decision.clone(),
             order_id: order_id.map(str::to_owned),
             run: run.cloned(),
-            intent: intent.cloned(),
+            intent: intent.map(str::to_owned),
+            facilitator: facilitator.to_owned(),
         };
         fault::point("before-decide");
         let held = self.writer.decide(transition).await;
@@ -148,7 +148,13 @@ impl Journal {
 
     /// Lets a claimed payment pay for the answer of another one that was never sent to settle, with the intent to settle it as
     /// attempt 1. False when either has moved on meanwhile: then nothing was written.
-    pub async fn take_over(&self, held: Held, other: Uuid, intent: &Intent) -> Result<bool, Error> {
+    pub async fn take_over(
+        &self,
+        held: Held,
+        other: Uuid,
+        request_sha256: &str,
+        facilitator: &str,
+    ) -> Result<bool, Error> {
         fault::point("before-take-over");
         let done = sqlx::query_scalar("select journal_take_over($1, $2, $3, $4, $5, $6, $7)")
             .bind(held.payment_id)
@@ -156,8 +162,8 @@ impl Journal {
             .bind(other)
             .bind(self.instance)
             .bind(seconds(limits::SETTLE_LEASE))
-            .bind(&intent.request_sha256)
-            .bind(&intent.facilitator)
+            .bind(request_sha256)
+            .bind(facilitator)
             .fetch_one(&self.pool)
             .await?;
         fault::point("after-take-over");
@@ -166,14 +172,13 @@ impl Journal {
 
     /// Writes the intent to settle an answer that is ready, or to present an unknown payment again.
     /// None when its state does not allow that: somebody else settles it or has settled it.
-    pub async fn intend(&self, payment_id: Uuid, intent: &Intent) -> Result<Option<i32>, Error> {
+    pub async fn intend(&self, payment_id: Uuid, request_sha256: &str) -> Result<Option<i32>, Error> {
         fault::point("before-intend");
-        let attempt: i32 = sqlx::query_scalar("select journal_intend($1, $2, $3, $4, $5)")
+        let attempt: i32 = sqlx::query_scalar("select journal_intend($1, $2, $3, $4)")
             .bind(payment_id)
             .bind(self.instance)
             .bind(seconds(limits::SETTLE_LEASE))
-            .bind(&intent.request_sha256)
-            .bind(&intent.facilitator)
+            .bind(request_sha256)
             .fetch_one(&self.pool)
             .await?;
         fault::point("after-intend");

@@ -2,7 +2,7 @@
 use jim::paywall::port::{Facilitator, FacilitatorRequest, SettleIntent};
 
 async fn settle(facilitator: &dyn Facilitator, request: FacilitatorRequest) {
-    facilitator.settle(&SettleIntent { request, attempt: 1 }).await;
+    facilitator.settle(&SettleIntent { request, attempt: 1, facilitator: String::new() }).await;
 }
 
 fn main() {}

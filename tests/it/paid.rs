@@ -5,6 +5,7 @@ mod checks;
 mod crash;
 mod headers;
 mod outcomes;
+mod pool;
 mod presence;
 mod purchase;
 mod race;

@@ -13,6 +13,7 @@ use tokio::net::TcpListener;
 use tokio::time::Instant;
 
 use super::*;
+use crate::paywall::port::Verdict;
 use crate::x402::{Version, decode, facilitator_request, fixture};
 
 const SHORT: Budgets = Budgets { verify: Duration::from_millis(300), settle: Duration::from_millis(300) };
@@ -73,9 +74,11 @@ async fn the_body_of_a_call_is_what_the_interface_says() {
     let supported =
         || async { axum::Json(json!({"kinds": [{"x402Version": 1, "scheme": "exact", "network": "base"}]})) };
     let remote = remote(Router::new().route("/verify", post(echo)).route("/supported", get(supported))).await;
-    assert_eq!(remote.verify(&request()).await, Ok(Verdict::Valid { payer: Some("0x1".to_owned()) }));
+    let judged = remote.verify(&request()).await.expect("a verdict");
+    assert_eq!(judged.verdict, Verdict::Valid { payer: Some("0x1".to_owned()) });
+    assert_eq!(judged.facilitator, remote.name());
     assert_eq!(remote.fetch_supported().await.map(|kinds| kinds.len()), Ok(1));
-    assert!(remote.name().starts_with("http://127.0.0.1:") && !remote.name().ends_with('/'));
+    assert!(remote.name().starts_with("http://127.0.0.1:") && remote.name().ends_with("/v"));
 }
 
 #[tokio::test]
@@ -171,7 +174,7 @@ async fn a_no_with_another_status_is_still_a_no() {
     };
     let remote = answering(move || no().into_response()).await;
     let want = Verdict::Invalid { reason: "invalid_signature".to_owned() };
-    assert_eq!(remote.verify(&request()).await, Ok(want));
+    assert_eq!(remote.verify(&request()).await.map(|judged| judged.verdict), Ok(want));
 }
 
 #[test]

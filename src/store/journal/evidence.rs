@@ -92,14 +92,14 @@ impl Journal {
 
     /// The body of the last settle call whose outcome is unknown, and who was asked; None when that was lost with a process.
     pub async fn load_unknown_call(&self, payment_id: Uuid) -> Result<Option<(String, String)>, Error> {
-        let call = "select r.request, a.facilitator from settle_results r join settle_attempts a using (payment_id, attempt) \
+        let call = "select r.request, a.facilitator from settle_results r join answers a using (payment_id) \
                     where payment_id = $1 and r.request is not null order by attempt desc limit 1";
         Ok(sqlx::query_as(call).bind(payment_id).fetch_optional(self.pool()).await?)
     }
 
-    /// Who judged a payment and was asked to settle it.
+    /// Who judged a payment: he settles it, and nobody else. None for rows from before that was kept.
     pub async fn load_facilitator(&self, payment_id: Uuid) -> Result<Option<String>, Error> {
-        let name = "select facilitator from settle_attempts where payment_id = $1 and facilitator <> '' order by attempt desc limit 1";
+        let name = "select facilitator from answers where payment_id = $1 and facilitator <> ''";
         Ok(sqlx::query_scalar(name).bind(payment_id).fetch_optional(self.pool()).await?)
     }
 

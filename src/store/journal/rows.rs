@@ -92,15 +92,6 @@ pub struct Held {
     pub epoch: i32,
 }
 
-/// What a settle call is made with; stored before it is made.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Intent {
-    /// Digest of the body of the call.
-    pub request_sha256: String,
-    /// Name of the facilitator that judged the payment: it settles it too, and no other.
-    pub facilitator: String,
-}
-
 /// How a settle call ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SettleEnd {

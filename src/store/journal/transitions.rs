@@ -5,7 +5,7 @@ use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 use uuid::Uuid;
 
-use super::rows::{Claim, Decision, DecisionKind, Held, Intent, NewPayment, Record, RunRow, SettleEnd, read_state};
+use super::rows::{Claim, Decision, DecisionKind, Held, NewPayment, Record, RunRow, SettleEnd, read_state};
 use super::writer::Transition;
 use super::{read_record, seconds};
 use crate::limits;
@@ -26,7 +26,8 @@ pub(super) struct DecisionOf {
     pub(super) decision: Decision,
     pub(super) order_id: Option<String>,
     pub(super) run: Option<RunRow>,
-    pub(super) intent: Option<Intent>,
+    pub(super) intent: Option<String>,
+    pub(super) facilitator: String,
 }
 
 /// What settle answered for a payment.
@@ -48,9 +49,9 @@ const CLAIM: &str = "select c.outcome, c.o_payment_id, c.o_epoch, c.o_state, c.o
      before, rail, n) order by x.n), $18, $19, $20) c";
 
 const DECIDE: &str = "select journal_decisions(array(select row(row(x.id, x.kind, x.epoch, x.status, x.content_type, x.body, \
-     x.body_sha256, x.code, now())::answers, x.order_id, row(x.run_id, x.order_id, x.id, x.request_id, x.product, x.subject, x.mode, \
+     x.body_sha256, x.code, now(), x.facilitator)::answers, x.order_id, row(x.run_id, x.order_id, x.id, x.request_id, x.product, x.subject, x.mode, \
      x.payer, x.payer_class, x.synthesizer, x.verdict, x.attempts, x.figures, x.refused, x.data_cost, x.inference_cost, x.depth, \
-     x.started_at, x.finished_at)::runs, x.owner, x.intent, x.facilitator)::decision \
+     x.started_at, x.finished_at)::runs, x.owner, x.intent)::decision \
      from unnest($1::uuid[], $2::text[], $3::integer[], $4::smallint[], $5::text[], $6::bytea[], $7::text[], $8::text[], \
      $9::text[], $10::uuid[], $11::text[], $12::text[], $13::text[], $14::text[], $15::text[], $16::text[], $17::text[], \
      $18::text[], $19::integer[], $20::integer[], $21::text[], $22::bigint[], $23::bigint[], $24::integer[], \
@@ -164,8 +165,8 @@ impl Transition for DecisionOf {
             .bind(of_run(group, |r| r.finished_at))
             .bind(seconds(limits::SETTLE_LEASE))
             .bind(column(group, |d| d.instance))
-            .bind(column(group, |d| d.intent.as_ref().map(|i| i.request_sha256.as_str())))
-            .bind(column(group, |d| d.intent.as_ref().map(|i| i.facilitator.as_str())))
+            .bind(column(group, |d| d.intent.as_deref()))
+            .bind(column(group, |d| d.facilitator.as_str()))
             .fetch_all(connection)
             .await?;
         rows.iter().map(|row| Ok(row.try_get(0)?)).collect()

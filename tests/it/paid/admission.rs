@@ -187,7 +187,7 @@ async fn more_work_than_allowed_is_shed_and_the_payment_is_good_later() {
 async fn a_facilitator_that_does_not_list_our_kind_keeps_the_route_shut() {
     let stub = StubFacilitator::start().await;
     stub.list_kinds(json!([{"x402Version": 2, "scheme": "exact", "network": "eip155:8453"}]));
-    let service = Service::start_shut(|settings, _| settings.payments.facilitator_url = Some(stub.url())).await;
+    let service = Service::start_shut(|settings, _| settings.payments.facilitator_urls = vec![stub.url()]).await;
     let buyer = Buyer::new(&service, 1);
     let (payment, reply) = buyer.buy(&Ask::memo()).await;
     assert_refusal(&service, &reply, 503, "overloaded").await;

@@ -122,7 +122,7 @@ async fn the_payer_list_before_overload() {
     let denied = parse_address("0x1a642f0e3c3af545e7acbd38b07251b3990914f1").expect("an address");
     let service = Service::start_shut(|settings, _| {
         settings.denied_payers = [denied].into();
-        settings.payments.facilitator_url = Some(stub.url());
+        settings.payments.facilitator_urls = vec![stub.url()];
     });
     let service = service.await;
     let reply = Buyer::new(&service, 1).buy(&Ask::memo()).await.1;

@@ -19,7 +19,7 @@ fn a_process_that_dies_in_mid_settle_leaves_an_unknown_outcome() {
     let (stub, world) = here.block_on(async {
         let stub = StubFacilitator::start().await;
         stub.on_settle([Answer::Late(Duration::from_secs(30))]);
-        let world = World::prepare(|settings, _| settings.payments.facilitator_url = Some(stub.url())).await;
+        let world = World::prepare(|settings, _| settings.payments.facilitator_urls = vec![stub.url()]).await;
         (stub, world)
     });
     let service = there.block_on(world.open());

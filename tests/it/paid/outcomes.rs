@@ -227,7 +227,7 @@ async fn a_call_that_was_never_sent_is_overloaded_and_then_sold() {
     let gate = Arc::new(Notify::new());
     let scribe = Scribe::new(Manner::Held(Arc::clone(&gate)));
     let service = Service::start_with(|settings, parts| {
-        settings.payments.facilitator_url = Some(stub.url());
+        settings.payments.facilitator_urls = vec![stub.url()];
         parts.synthesizer = Some(Arc::clone(&scribe) as _);
     });
     let service = service.await;

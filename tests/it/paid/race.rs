@@ -16,7 +16,7 @@ async fn copies_of_one_payment_bring_one_run_one_settle_and_one_answer() {
         let stub = StubFacilitator::start().await;
         let scribe = Scribe::new(Manner::Slow(std::time::Duration::from_millis(40 * round)));
         let service = Service::start_with(|settings, parts| {
-            settings.payments.facilitator_url = Some(stub.url());
+            settings.payments.facilitator_urls = vec![stub.url()];
             parts.synthesizer = Some(std::sync::Arc::clone(&scribe) as _);
         });
         let service = service.await;

@@ -114,7 +114,7 @@ async fn a_payment_that_was_given_back_and_then_ran_out_is_asked_for_anew() {
     let clock = Arc::new(MovedClock::default());
     let stub = StubFacilitator::start().await;
     let service = Service::start_with(|settings, parts| {
-        settings.payments.facilitator_url = Some(stub.url());
+        settings.payments.facilitator_urls = vec![stub.url()];
         parts.clock = Some(Arc::clone(&clock) as _);
     });
     let service = service.await;

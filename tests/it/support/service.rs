@@ -55,7 +55,7 @@ impl Service {
 
     /// Against a facilitator that the test scripts.
     pub(crate) async fn start_at(facilitator: &StubFacilitator) -> Self {
-        Self::start_with(|settings, _| settings.payments.facilitator_url = Some(facilitator.url())).await
+        Self::start_with(|settings, _| settings.payments.facilitator_urls = vec![facilitator.url()]).await
     }
 
     /// Does not wait for the facilitator.
