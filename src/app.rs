@@ -73,6 +73,8 @@ pub struct Parts {
     pub source: Option<Arc<dyn Source>>,
     /// Wall-clock time.
     pub clock: Option<Arc<dyn Clock>>,
+    /// How long calls to facilitators may take.
+    pub budgets: Option<Budgets>,
 }
 
 /// Why the service does not start.
@@ -226,7 +228,7 @@ async fn assemble(
         .map(|p| Shelf::new(p, &till, &public_url, contract.extension()).map(Arc::new))
         .collect::<Result<Vec<_>, _>>()
         .map_err(say)?;
-    let (facilitator, simulated) = facilitator(settings, pool, &till, &clock)?;
+    let (facilitator, simulated) = facilitator(settings, parts.budgets.unwrap_or_default(), pool, &till, &clock)?;
     let source = match parts.source {
         Some(source) => source,
         None => open_filings(settings, pool, &clock).await?,
@@ -300,13 +302,14 @@ type Facilitators = (Arc<dyn Facilitator>, Option<Arc<Simulated>>);
 
 fn facilitator(
     settings: &Settings,
+    budgets: Budgets,
     pool: &PgPool,
     till: &Till,
     clock: &Arc<dyn Clock>,
 ) -> Result<Facilitators, StartError> {
     match settings.payments.facilitator_urls.as_slice() {
         urls @ [_, ..] => {
-            let remotes = urls.iter().map(|url| Remote::new(url, Budgets::default())).collect::<Result<_, _>>();
+            let remotes = urls.iter().map(|url| Remote::new(url, budgets)).collect::<Result<_, _>>();
             let pool = remotes.and_then(|remotes| Pool::new(remotes, till.network)).map_err(say)?;
             Ok((Arc::new(pool), None))
         }

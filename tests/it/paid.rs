@@ -3,6 +3,7 @@
 mod admission;
 mod checks;
 mod crash;
+mod faults;
 mod headers;
 mod outcomes;
 mod pool;

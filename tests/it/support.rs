@@ -8,3 +8,4 @@ pub(crate) mod research;
 pub(crate) mod rows;
 pub(crate) mod seller;
 pub(crate) mod service;
+pub(crate) mod wire;

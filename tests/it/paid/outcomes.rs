@@ -59,7 +59,7 @@ fn unknown_answers() -> Vec<(&'static str, Answer)> {
 }
 
 /// A settle call that ended as unknown, with an answer kept and nothing booked.
-const UNKNOWN: Rows = Rows { settlements: 0, ledger: 0, ..Rows::SOLD };
+pub(super) const UNKNOWN: Rows = Rows { settlements: 0, ledger: 0, ..Rows::SOLD };
 
 #[tokio::test]
 async fn an_unknown_outcome_is_never_a_challenge_and_the_same_payment_brings_the_answer() {
@@ -87,7 +87,7 @@ async fn an_unknown_outcome_is_never_a_challenge_and_the_same_payment_brings_the
     assert_invariants(pool).await;
 }
 
-fn difference(after: Rows, before: Rows) -> Rows {
+pub(super) fn difference(after: Rows, before: Rows) -> Rows {
     Rows {
         payments: after.payments - before.payments,
         claims: after.claims - before.claims,
@@ -103,12 +103,12 @@ fn difference(after: Rows, before: Rows) -> Rows {
 }
 
 /// State of the newest payment, and the class of its newest settle answer.
-async fn last_state(service: &Service) -> String {
+pub(super) async fn last_state(service: &Service) -> String {
     let text = "select concat_ws(' ', payment_state(p.payment_id), (select class from settle_results r where r.payment_id = p.payment_id order by attempt desc limit 1)) from payments p order by created_at desc limit 1";
     column(&service.world.database.pool, text).await.remove(0)
 }
 
-async fn sold_unproven(service: &Service) -> Vec<String> {
+pub(super) async fn sold_unproven(service: &Service) -> Vec<String> {
     column(&service.world.database.pool, "select concat_ws(' ', proven, coalesce(transaction, '-')) from settlements")
         .await
 }

@@ -27,6 +27,8 @@ pub(crate) enum Answer {
     Text(u16, &'static str),
     /// The answer that belongs to a good payment, after a while.
     Late(Duration),
+    /// A 200 whose body never ends: so many bytes at a time, with a pause between.
+    Endless(usize, Duration),
     /// No answer: the connection ends after the request was read.
     Drop,
     /// A redirect to somewhere else.
@@ -149,6 +151,13 @@ async fn answer(State(script): State<Arc<Script>>, Path(call): Path<String>, bod
         Some(Answer::Late(pause)) => {
             tokio::time::sleep(pause).await;
             reply(200, good.to_string())
+        }
+        Some(Answer::Endless(bytes, pause)) => {
+            let chunks = futures_util::stream::unfold((), move |()| async move {
+                tokio::time::sleep(pause).await;
+                Some((Ok::<_, std::io::Error>(Bytes::from(vec![b' '; bytes])), ()))
+            });
+            Response::new(Body::from_stream(chunks))
         }
         // a body that fails before its first byte makes the server cut the connection
         Some(Answer::Drop) => {
