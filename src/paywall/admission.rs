@@ -177,7 +177,7 @@ impl Paywall {
         match verdict {
             Verdict::Invalid { reason } => Ok(Admission::Answer(work.verify_failed(&reason).await?)),
             Verdict::Valid { payer: Some(payer) } if payer.to_lowercase() != from => {
-                tracing::error!(facilitator, "verify named another payer than the signer");
+                tracing::error!(facilitator = work.facilitator, "verify named another payer than the signer");
                 let refusal = Refusal::new(RefusalCode::ExecutionFailed, "The facilitator vouched for another payer.");
                 Ok(Admission::Answer(Box::new(work).refuse(refusal, None).await))
             }
