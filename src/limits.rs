@@ -296,3 +296,12 @@ pub const FACILITATOR_REFRESH: Duration = Duration::from_secs(60);
 
 /// Payments under way whose facilitator is kept in memory: all that are in flight, and every open outcome of a bad day.
 pub const CHOSEN_MAX: usize = 100_000;
+// the client-broadcast rail
+
+/// Life of an offer by client broadcast: seconds in which the paid request must begin. Signing, a transfer on a slow chain and
+/// the request fit many times over; it is `maxTimeoutSeconds` of the offer.
+pub const OFFER_BROADCAST_LIFE_S: u32 = 600;
+
+/// Seconds after that life until money without a request counts as stranded: clocks of replicas, and a request that began in the
+/// last second and still waits for the chain.
+pub const OFFER_BROADCAST_GRACE_S: u64 = 120;

@@ -1,9 +1,11 @@
-//! x402, versions 1 and 2, scheme `exact` by EIP-3009: what we offer, how a payment is read, and whether it fits.
+//! x402, versions 1 and 2, scheme `exact` by EIP-3009: what we offer, how a payment is read, and whether it fits. In version 2 the
+//! buyer may also broadcast the transfer himself (`broadcast`).
 //!
 //! Pure: nothing here calls a facilitator or knows the time. What is read from a buyer is read strictly, since a text that
 //! two programs may read in two ways is a way to pay one of them less. Wire facts follow the specifications of
 //! coinbase/x402 (`specs/`); where clients disagree with them, the comment says so.
 
+mod broadcast;
 mod buyer;
 mod challenge;
 mod codec;
@@ -15,12 +17,17 @@ mod terms;
 #[cfg(test)]
 pub(crate) mod fixture;
 
+pub use broadcast::{
+    BroadcastPayment, Candidate, ChallengeTemplate, FLOW as BROADCAST_FLOW, IssueError, IssuedOffer, Landed,
+    LandingMismatch, METHOD as BROADCAST_METHOD, NonceError, OfferSecret, Overpaid, Presented, decode_presented,
+    match_broadcast, match_landing,
+};
 pub use buyer::{
     OutgoingPayment, PeerChallenge, PeerOffer, UnreadableChallenge, pay, read_body, read_required, read_terms,
 };
 pub use challenge::{Challenge, TooLarge};
 pub use offer::Offer;
-pub use payment::{Accepted, Malformed, Payment, decode};
+pub use payment::{Accepted, Malformed, Payment, auth_key, decode};
 pub use receipt::{Receipt, UnreadableReceipt};
 pub use terms::{
     FacilitatorCall, Mismatch, SignatureCheck, WindowError, check_window, facilitator_request, match_offer,

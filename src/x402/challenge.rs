@@ -43,10 +43,14 @@ impl Challenge {
         if header.len() > CHALLENGE_HEADER_BYTES_MAX {
             return Err(TooLarge { bytes: header.len() });
         }
-        let accepts: Vec<_> = offer.requirements_v1().into_iter().collect();
-        let body = json!({ "x402Version": 1, "error": error, "accepts": accepts }).to_string().into_bytes();
-        Ok(Self { header, body })
+        Ok(Self { header, body: body_v1(offer, error) })
     }
+}
+
+/// The version 1 object as JSON text.
+pub(super) fn body_v1(offer: &Offer, error: &str) -> Vec<u8> {
+    let accepts: Vec<_> = offer.requirements_v1().into_iter().collect();
+    json!({ "x402Version": 1, "error": error, "accepts": accepts }).to_string().into_bytes()
 }
 
 #[cfg(test)]

@@ -3,7 +3,9 @@
 use alloy_primitives::B256;
 use serde_json::{Map, Value, json};
 
-use super::{Challenge, Offer, OutgoingPayment, Version, codec, pay, read_body, read_required};
+use super::{
+    BROADCAST_FLOW, BROADCAST_METHOD, Challenge, Offer, OutgoingPayment, Version, codec, pay, read_body, read_required,
+};
 use crate::evm::{Network, SecretKey, parse_address};
 use crate::money::Atomic;
 
@@ -48,6 +50,21 @@ pub(crate) fn payment(version: Version, nonce: u8) -> OutgoingPayment {
 pub(crate) fn document(version: Version) -> Value {
     let text = payment(version, 1).header_value;
     serde_json::from_slice(&codec::decode_base64(&text).expect("base64")).expect("JSON")
+}
+
+/// A payment for [`offer`] by a transfer that the buyer has broadcast, under a nonce that is not ours.
+pub(crate) fn broadcast_document() -> Value {
+    let mut accepted = offer().requirements_v2();
+    accepted["maxTimeoutSeconds"] = json!(crate::limits::OFFER_BROADCAST_LIFE_S);
+    accepted["extra"]["assetTransferMethod"] = json!(BROADCAST_METHOD);
+    accepted["extra"]["paymentFlow"] = json!(BROADCAST_FLOW);
+    accepted["extra"]["nonce"] = json!(B256::repeat_byte(0xbb));
+    json!({
+        "x402Version": 2,
+        "accepted": accepted,
+        "resource": {"url": offer().resource_url},
+        "payload": {"txHash": B256::repeat_byte(0xaa)},
+    })
 }
 
 /// A header value of any JSON.

@@ -11,7 +11,8 @@ use serde_json::{Map, Value, json};
 use super::{Version, codec};
 use crate::canonical::{canonical_json, sha256};
 use crate::evm::{
-    Address, Network, Signature, TransferAuthorization, U256, checksummed, lower, parse_address, parse_uint, parse_word,
+    Address, B256, Network, Signature, TransferAuthorization, U256, checksummed, lower, parse_address, parse_uint,
+    parse_word,
 };
 use crate::limits::{PAYMENT_HEADER_BYTES_MAX, PAYMENT_HEADER_DEPTH_MAX};
 use crate::strict_json;
@@ -40,6 +41,9 @@ pub enum Malformed {
     /// A payload of another kind, or of two kinds at once.
     #[error("only an EIP-3009 payload (signature and authorization) is taken")]
     Unsupported,
+    /// A hash of a broadcast transfer that does not stand alone.
+    #[error("a client-broadcast payment has one txHash, in its payload or at the top, and nothing beside it")]
+    BroadcastPayload,
 }
 
 /// The offer that a version 2 buyer says it accepts.
@@ -84,15 +88,24 @@ pub struct Payment {
     pub(super) document: Map<String, Value>,
 }
 
-/// Reads the value of the payment header of `version`.
+/// Reads the value of the payment header of `version`, of the rail that we settle.
 pub fn decode(version: Version, text: &str) -> Result<Payment, Malformed> {
+    from_document(version, read_document(text)?)
+}
+
+/// The members of a header that are not null.
+pub(super) fn read_document(text: &str) -> Result<Map<String, Value>, Malformed> {
     if text.len() > PAYMENT_HEADER_BYTES_MAX {
         return Err(Malformed::TooLong);
     }
     let bytes = codec::decode_base64(text).ok_or(Malformed::Base64)?;
-    let document = codec::decode_object(&bytes, PAYMENT_HEADER_DEPTH_MAX)
-        .map_err(|fault| fault.map_or(Malformed::NotObject, Malformed::Json))?;
-    from_document(version, document)
+    codec::decode_object(&bytes, PAYMENT_HEADER_DEPTH_MAX)
+        .map_err(|fault| fault.map_or(Malformed::NotObject, Malformed::Json))
+}
+
+/// Identity of an EIP-3009 payment of either rail, in lower case: `<caip2>/eip3009/<asset>/<from>/<nonce>`.
+pub fn auth_key(network: &Network, asset: &Address, from: &Address, nonce: &B256) -> String {
+    format!("{network}/eip3009/{}/{}/{nonce:#x}", lower(asset), lower(from))
 }
 
 impl Payment {
@@ -104,11 +117,10 @@ impl Payment {
         }
     }
 
-    /// Identity of the payment, in lower case: `<caip2>/eip3009/<asset>/<from>/<nonce>`. Network and asset are ours, since
-    /// a payment is matched to an offer before its identity matters.
+    /// Identity of the payment ([`auth_key`]). Network and asset are ours, since a payment is matched to an offer before its
+    /// identity matters.
     pub fn auth_key(&self, network: &Network, asset: &Address) -> String {
-        let auth = &self.authorization;
-        format!("{network}/eip3009/{}/{}/{:#x}", lower(asset), lower(&auth.from), auth.nonce)
+        auth_key(network, asset, &self.authorization.from, &self.authorization.nonce)
     }
 
     /// SHA-256 over the canonical JSON of what was signed and of the signature: equal for every spelling of one payment.
@@ -168,13 +180,19 @@ pub(super) fn payload_value(auth: &TransferAuthorization, signature: &[u8]) -> V
     })
 }
 
-fn from_document(version: Version, document: Map<String, Value>) -> Result<Payment, Malformed> {
+/// What every payment of a version has, whatever it pays by.
+pub(super) fn check_frame(version: Version, document: &Map<String, Value>) -> Result<(), Malformed> {
     if document.get("x402Version").and_then(Value::as_u64) != Some(version.number()) {
         return Err(Malformed::Version);
     }
-    if document.get("extensions").is_some_and(|extensions| !extensions.is_object()) {
-        return Err(Malformed::Member("extensions"));
+    match document.get("extensions") {
+        Some(extensions) if !extensions.is_object() => Err(Malformed::Member("extensions")),
+        _ => Ok(()),
     }
+}
+
+pub(super) fn from_document(version: Version, document: Map<String, Value>) -> Result<Payment, Malformed> {
+    check_frame(version, &document)?;
     let accepted = match version {
         Version::V1 => None,
         Version::V2 => Some(read_accepted(&document)?),
@@ -188,7 +206,7 @@ fn from_document(version: Version, document: Map<String, Value>) -> Result<Payme
     Ok(Payment { version, accepted, scheme, network, resource_url, authorization, signature, document })
 }
 
-fn read_accepted(document: &Map<String, Value>) -> Result<Accepted, Malformed> {
+pub(super) fn read_accepted(document: &Map<String, Value>) -> Result<Accepted, Malformed> {
     let mut members = object(document.get("accepted"), "accepted")?;
     let amount = text(&members, "amount", "accepted.amount")?;
     parse_uint(&amount).map_err(|_| Malformed::Member("accepted.amount"))?;
@@ -237,7 +255,7 @@ fn read_payload(payload: Option<&Value>) -> Result<(TransferAuthorization, Vec<u
     Ok((authorization, signature))
 }
 
-fn read_resource_url(version: Version, document: &Map<String, Value>) -> Result<Option<String>, Malformed> {
+pub(super) fn read_resource_url(version: Version, document: &Map<String, Value>) -> Result<Option<String>, Malformed> {
     match (version, document.get("resource")) {
         (Version::V1, _) | (Version::V2, None) => Ok(None),
         (Version::V2, resource) => text(&object(resource, "resource")?, "url", "resource.url").map(Some),
@@ -249,7 +267,7 @@ fn read_hex(text: &str) -> Option<Vec<u8>> {
     hex::decode(digits).ok()
 }
 
-fn object(value: Option<&Value>, name: &'static str) -> Result<Map<String, Value>, Malformed> {
+pub(super) fn object(value: Option<&Value>, name: &'static str) -> Result<Map<String, Value>, Malformed> {
     let members = value.and_then(Value::as_object).ok_or(Malformed::Member(name))?;
     Ok(codec::without_nulls(members.clone()))
 }

@@ -3,9 +3,9 @@
 //! Exact means equal, in both versions and in every field: a facilitator that takes more than was asked, or other terms,
 //! must never get to see them. The texts are stable and may be shown to the buyer in the `error` of a fresh 402.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use super::{Offer, Payment, SCHEME, Version};
+use super::{Accepted, Offer, Payment, SCHEME, Version};
 use crate::evm::{self, Address, Signature, SignatureError, TransferAuthorization, U256, parse_address};
 use crate::limits::{AUTHORIZATION_LIFE_S_MAX, CLOCK_SKEW_S};
 
@@ -116,8 +116,6 @@ impl Mismatch {
 
 /// Compares a payment with the offer in every field.
 pub fn match_offer(payment: &Payment, offer: &Offer) -> Result<(), Mismatch> {
-    let demand = |equal: bool, mismatch| if equal { Ok(()) } else { Err(mismatch) };
-    let is = |text: &str, address: &Address| parse_address(text).is_ok_and(|value| value == *address);
     demand(payment.scheme == SCHEME, Mismatch::Scheme)?;
     let network = match payment.version {
         Version::V1 => offer.network.v1_name() == Some(payment.network.as_str()),
@@ -125,16 +123,28 @@ pub fn match_offer(payment: &Payment, offer: &Offer) -> Result<(), Mismatch> {
     };
     demand(network, Mismatch::Network)?;
     if let Some(accepted) = &payment.accepted {
-        demand(accepted.amount == offer.amount.to_string(), Mismatch::Amount)?;
-        demand(is(&accepted.asset, &offer.asset), Mismatch::Asset)?;
-        demand(is(&accepted.pay_to, &offer.pay_to), Mismatch::PayTo)?;
-        demand(accepted.max_timeout_s == u64::from(offer.max_timeout_s), Mismatch::MaxTimeoutSeconds)?;
-        demand(accepted.extra == offer.extra(), Mismatch::Extra)?;
-        demand(accepted.unknown.is_empty(), Mismatch::UnknownMember)?;
+        match_accepted(accepted, offer, &offer.extra())?;
     }
     demand(payment.resource_url.as_ref().is_none_or(|url| *url == offer.resource_url), Mismatch::Resource)?;
     demand(payment.authorization.value == U256::from(offer.amount.0), Mismatch::Value)?;
     demand(payment.authorization.to == offer.pay_to, Mismatch::To)
+}
+
+/// Compares what a version 2 buyer says he accepts with an offer whose `extra` is that.
+pub(super) fn match_accepted(accepted: &Accepted, offer: &Offer, extra: &Map<String, Value>) -> Result<(), Mismatch> {
+    let is = |text: &str, address: &Address| parse_address(text).is_ok_and(|value| value == *address);
+    demand(accepted.scheme == SCHEME, Mismatch::Scheme)?;
+    demand(accepted.network == offer.network.to_string(), Mismatch::Network)?;
+    demand(accepted.amount == offer.amount.to_string(), Mismatch::Amount)?;
+    demand(is(&accepted.asset, &offer.asset), Mismatch::Asset)?;
+    demand(is(&accepted.pay_to, &offer.pay_to), Mismatch::PayTo)?;
+    demand(accepted.max_timeout_s == u64::from(offer.max_timeout_s), Mismatch::MaxTimeoutSeconds)?;
+    demand(accepted.extra == *extra, Mismatch::Extra)?;
+    demand(accepted.unknown.is_empty(), Mismatch::UnknownMember)
+}
+
+fn demand(equal: bool, mismatch: Mismatch) -> Result<(), Mismatch> {
+    if equal { Ok(()) } else { Err(mismatch) }
 }
 
 /// Checks that an authorization is valid now, stays so for `needed_s` seconds, and does not live longer than buyers
