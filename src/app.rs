@@ -32,12 +32,16 @@ use crate::store::journal::Journal;
 use crate::store::{self};
 use crate::synth::faulty::Faulty;
 use crate::synth::renderer::Renderer;
+use crate::x402::OfferSecret;
 
 /// Where the SEC publishes its ticker list.
 const SEC_FILES: &str = "https://www.sec.gov";
 
 /// Where the SEC publishes companyfacts.
 const SEC_DATA: &str = "https://data.sec.gov";
+
+/// File in the keys folder with the secret behind offers of the client-broadcast rail.
+const OFFER_KEY: &str = "offer.key";
 
 /// A running service.
 pub struct App {
@@ -220,12 +224,12 @@ async fn assemble(
 ) -> Result<Assembled, StartError> {
     let clock: Arc<dyn Clock> = parts.clock.unwrap_or_else(|| Arc::new(SystemClock));
     let public_url = settings.public_url.clone().unwrap_or_else(|| format!("http://{listening}"));
-    let till = till(settings, pay_to);
+    let till = till(settings, pay_to)?;
     let products = catalog::parse(catalog::BUILT_IN, settings.payments.asset_decimals).map_err(say)?;
     let contract = publish_contract(&products, &public_url, signer, &clock, pool).await?;
     let shelves = products
         .into_iter()
-        .map(|p| Shelf::new(p, &till, &public_url, contract.extension()).map(Arc::new))
+        .map(|p| Shelf::new(p, &till, &public_url, contract.extension(), clock.unix_s()).map(Arc::new))
         .collect::<Result<Vec<_>, _>>()
         .map_err(say)?;
     let (facilitator, simulated) = facilitator(settings, parts.budgets.unwrap_or_default(), pool, &till, &clock)?;
@@ -286,16 +290,21 @@ async fn publish_contract(
     Ok(Arc::new(Contract::publish(pool, &deployment, url, signer, clock.now()).await?))
 }
 
-fn till(settings: &Settings, pay_to: Address) -> Till {
+fn till(settings: &Settings, pay_to: Address) -> Result<Till, StartError> {
     let payments = &settings.payments;
-    Till {
+    let offer_secret = match payments.rails.client_broadcast {
+        true => Some(signer::load_or_create_bytes(&settings.keys_dir.join(OFFER_KEY)).map_err(say)?),
+        false => None,
+    };
+    Ok(Till {
         network: payments.network,
         asset: payments.asset,
         asset_decimals: payments.asset_decimals,
         asset_name: payments.asset_name.clone(),
         asset_version: payments.asset_version.clone(),
         pay_to,
-    }
+        offer_secret: offer_secret.map(OfferSecret::from_bytes).map(Arc::new),
+    })
 }
 
 type Facilitators = (Arc<dyn Facilitator>, Option<Arc<Simulated>>);

@@ -2,6 +2,7 @@
 //!
 //! `config/jim.toml` documents every key. An unknown one stops the start with its name and its neighbours'.
 
+mod rails;
 mod raw;
 
 use std::collections::HashSet;
@@ -15,6 +16,8 @@ use figment::providers::{Env, Format, Toml};
 use crate::catalog::input::normalise_ticker;
 use crate::evm::{Address, Network, checksummed, parse_address};
 use raw::Raw;
+
+pub use rails::Rails;
 
 /// The defaults, compiled in.
 pub const DEFAULTS: &str = include_str!("../config/jim.toml");
@@ -86,6 +89,16 @@ pub struct Payments {
     pub pay_to: Option<Address>,
     /// Whether contract wallets may pay.
     pub contract_wallets: bool,
+    /// How buyers may pay.
+    pub rails: Rails,
+    /// JSON-RPC of a node; None: no chain is read.
+    pub rpc_url: Option<String>,
+    /// Blocks that a transfer must have, its own among them; at least 1.
+    pub confirmations: u32,
+    /// File with the key that pays refunds.
+    pub treasury_key_file: Option<PathBuf>,
+    /// Whether owed refunds are paid without an operator.
+    pub auto_refunds: bool,
 }
 
 /// Where filings come from.
@@ -178,7 +191,7 @@ fn check(raw: Raw, overrides: &Overrides) -> Result<Settings, Error> {
         postgres_bin: filled(&raw.postgres_bin).map(PathBuf::from),
         allow_download: !overrides.no_download,
         demo_faults: raw.demo_faults,
-        payments: payments(&raw.payments)?,
+        payments: payments(&raw)?,
         identity: filled(&raw.call_chain.identity).map(|a| evm_address("call_chain.identity", a)).transpose()?,
         max_depth: at_least_one("call_chain.max_depth", raw.call_chain.max_depth)?,
         max_attempts: u32::try_from(at_least_one("synth.max_attempts", raw.synth.max_attempts)?).unwrap_or(u32::MAX),
@@ -220,6 +233,15 @@ impl Settings {
         if real && !matches!(self.filings, Filings::Live { .. }) {
             out.push("filings.source is recorded data, sold for real money; answers say so in limits".to_owned());
         }
+        if self.payments.rails.client_broadcast && !real {
+            out.push(
+                "payments.rails has client-broadcast and the facilitator is simulated: one rail moves money, the other none"
+                    .to_owned(),
+            );
+        }
+        if self.payments.rails.client_broadcast && !self.payments.auto_refunds {
+            out.push("refunds.auto is false: refusals of client-broadcast payments wait for an operator".to_owned());
+        }
         if !self.operator_listen.ip().is_loopback() {
             out.push(format!("operator_listen {} is reachable from other machines", self.operator_listen));
         }
@@ -230,7 +252,8 @@ impl Settings {
     }
 }
 
-fn payments(raw: &raw::Payments) -> Result<Payments, Error> {
+fn payments(all: &Raw) -> Result<Payments, Error> {
+    let raw = &all.payments;
     if raw.asset_decimals > 36 {
         return Err(bad("payments.asset_decimals", &raw.asset_decimals.to_string(), "at most 36"));
     }
@@ -238,8 +261,15 @@ fn payments(raw: &raw::Payments) -> Result<Payments, Error> {
         .network
         .parse()
         .map_err(|e: crate::evm::ParseError| bad("payments.network", &raw.network, &e.to_string()))?;
+    let rpc_url = filled(&raw.rpc_url).map(rails::rpc_url).transpose()?;
+    let treasury_key_file = filled(&raw.treasury_key_file).map(PathBuf::from);
     Ok(Payments {
         facilitator_urls: facilitators(&raw.facilitator_url)?,
+        rails: rails::rails(&raw.rails, rpc_url.is_some(), treasury_key_file.is_some())?,
+        confirmations: rails::confirmations(raw.confirmations)?,
+        auto_refunds: rails::auto_refunds(all.refunds.auto, rpc_url.is_some(), treasury_key_file.is_some())?,
+        rpc_url,
+        treasury_key_file,
         network,
         asset: evm_address("payments.asset", &raw.asset)?,
         asset_decimals: raw.asset_decimals,
@@ -342,7 +372,7 @@ pub const SUPPORTED_PAUSE: Duration = Duration::from_secs(2);
 mod tests {
     use super::*;
 
-    fn with(toml: &str) -> Result<Settings, Error> {
+    pub(super) fn with(toml: &str) -> Result<Settings, Error> {
         let figment = Figment::from(Toml::string(DEFAULTS)).merge(Toml::string(toml));
         let overrides = Overrides { data_dir: Some(PathBuf::from("/nowhere")), ..Overrides::default() };
         check(figment.extract().map_err(Box::new)?, &overrides)

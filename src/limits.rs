@@ -305,3 +305,6 @@ pub const OFFER_BROADCAST_LIFE_S: u32 = 600;
 /// Seconds after that life until money without a request counts as stranded: clocks of replicas, and a request that began in the
 /// last second and still waits for the chain.
 pub const OFFER_BROADCAST_GRACE_S: u64 = 120;
+
+/// Blocks that an operator may ask for: with more, on a chain of two seconds a block, an offer is over before its transfer counts.
+pub const CONFIRMATIONS_MAX: u32 = 256;

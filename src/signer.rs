@@ -15,6 +15,7 @@ use ed25519_dalek::{Signer as _, SigningKey};
 use serde_json::{Value, json};
 
 use crate::canonical;
+use crate::evm::parse_word;
 
 /// Signs canonical JSON.
 pub struct Signer {
@@ -46,6 +47,9 @@ pub enum Error {
     /// It is no Ed25519 key in PKCS#8 PEM.
     #[error("key file {0} holds no Ed25519 private key in PKCS#8 PEM form")]
     NotAKey(PathBuf),
+    /// It is not 64 hex digits.
+    #[error("key file {0} does not hold 64 hex digits")]
+    NotHex(PathBuf),
 }
 
 impl std::fmt::Debug for Signer {
@@ -120,6 +124,22 @@ pub fn read_secret(path: &Path) -> Result<String, Error> {
     fs::read_to_string(path).map_err(io)
 }
 
+/// 32 secret bytes as 64 hex digits in a file of the keys folder; made on first use.
+pub fn load_or_create_bytes(path: &Path) -> Result<[u8; 32], Error> {
+    let text = match read_secret(path) {
+        Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+            let mut bytes = [0u8; 32];
+            getrandom::fill(&mut bytes)
+                .map_err(|e| Error::Io { path: path.to_owned(), source: std::io::Error::other(e.to_string()) })?;
+            write_secret(path, canonical::hex(&bytes).as_bytes())?;
+            // what counts is what is on disk: two processes may have raced for the file
+            read_secret(path)?
+        }
+        read => read?,
+    };
+    parse_word(&format!("0x{}", text.trim())).map(Into::into).map_err(|_| Error::NotHex(path.to_owned()))
+}
+
 /// Writes a file with mode 0600 in a folder with mode 0700, whole or not at all. An existing file stays.
 pub fn write_secret(path: &Path, content: &[u8]) -> Result<(), Error> {
     let io = |source| Error::Io { path: path.to_owned(), source };
@@ -176,5 +196,21 @@ mod tests {
         fs::write(&path, "no key").expect("written");
         assert!(matches!(Signer::load_or_create(folder.path()), Err(Error::NotAKey(_))));
         assert!(!first.is_intact());
+    }
+
+    #[test]
+    fn secret_bytes_are_made_once_and_kept_private() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("keys/offer.key");
+        let first = load_or_create_bytes(&path).expect("a secret");
+        assert_eq!(load_or_create_bytes(&path).expect("the same secret"), first);
+        assert_eq!(fs::read_to_string(&path).expect("the file"), canonical::hex(&first));
+        assert_eq!(fs::metadata(&path).expect("the file").permissions().mode() & 0o777, 0o600);
+        let another = load_or_create_bytes(&folder.path().join("other.key")).expect("a secret");
+        assert_ne!(another, first);
+        fs::write(&path, format!("{}\n", "0".repeat(63))).expect("written");
+        assert!(matches!(load_or_create_bytes(&path), Err(Error::NotHex(_))));
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o604)).expect("mode");
+        assert!(matches!(load_or_create_bytes(&path), Err(Error::Exposed { mode: 0o604, .. })));
     }
 }

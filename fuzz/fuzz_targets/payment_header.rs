@@ -1,13 +1,17 @@
 //! Whatever stands in a payment header, of either version: reading it never panics, and what a facilitator would be asked
-//! about is the payment that was read. The input is tried as the header, and as the document inside it.
+//! about is the payment that was read. A payment of the client-broadcast rail is never read as one that we settle. The input is
+//! tried as the header, and as the document inside it.
 
 #![no_main]
 
 use std::sync::LazyLock;
 
-use jim::evm::Address;
+use jim::evm::{Address, B256};
 use jim::money::Atomic;
-use jim::x402::{Offer, Payment, Version, check_window, decode, facilitator_request, match_offer, verify_signature};
+use jim::x402::{
+    IssuedOffer, Malformed, Offer, Payment, Presented, Version, check_window, decode, decode_presented,
+    facilitator_request, match_broadcast, match_offer, verify_signature,
+};
 use libfuzzer_sys::fuzz_target;
 
 static OFFER: LazyLock<Offer> = LazyLock::new(|| Offer {
@@ -29,16 +33,34 @@ static OFFER: LazyLock<Offer> = LazyLock::new(|| Offer {
 fuzz_target!(|input: &[u8]| {
     let Ok(text) = std::str::from_utf8(input) else { return };
     for version in [Version::V1, Version::V2] {
-        if let Ok(payment) = decode(version, text) {
-            check(&payment);
-        }
-        if let Ok(value) = serde_json::from_str(text)
-            && let Ok(payment) = Payment::from_value(version, value)
-        {
-            check(&payment);
+        rule(decode(version, text), decode_presented(version, text));
+        if let Ok(value) = serde_json::from_str::<serde_json::Value>(text) {
+            rule(Payment::from_value(version, value.clone()), Presented::from_value(version, value));
         }
     }
 });
+
+/// One text, read for the rail that we settle and for both.
+fn rule(exact: Result<Payment, Malformed>, either: Result<Presented, Malformed>) {
+    match either {
+        Ok(Presented::Exact(payment)) => {
+            check(&payment);
+            assert_eq!(exact, Ok(payment));
+        }
+        Ok(Presented::Broadcast(payment)) => {
+            assert!(exact.is_err(), "two payments in one text");
+            let issued = IssuedOffer {
+                nonce: payment.nonce.unwrap_or(B256::ZERO),
+                product: String::new(),
+                amount: OFFER.amount,
+                issued_at_s: 1_750_000_000,
+            };
+            let _ = match_broadcast(&payment, &OFFER, &issued);
+            let _ = payment.payload_sha256();
+        }
+        Err(_) => assert!(exact.is_err(), "what is no payment at all is none that we settle"),
+    }
+}
 
 fn check(payment: &Payment) {
     let _ = check_window(&payment.authorization, 1_750_000_000, 85);

@@ -15,6 +15,7 @@ pub(super) struct Raw {
     pub(super) postgres_bin: String,
     pub(super) demo_faults: bool,
     pub(super) payments: Payments,
+    pub(super) refunds: Refunds,
     pub(super) call_chain: CallChain,
     pub(super) synth: Synth,
     pub(super) filings: Filings,
@@ -37,6 +38,18 @@ pub(super) struct Payments {
     pub(super) asset_version: String,
     pub(super) pay_to: String,
     pub(super) contract_wallets: bool,
+    #[serde(deserialize_with = "list_or_text")]
+    pub(super) rails: Vec<String>,
+    pub(super) rpc_url: String,
+    pub(super) confirmations: u32,
+    pub(super) treasury_key_file: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Refunds {
+    #[serde(deserialize_with = "switch_or_empty")]
+    pub(super) auto: Option<bool>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -110,6 +123,27 @@ fn text_or_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, 
         }
     }
     deserializer.deserialize_any(Text)
+}
+
+/// true or false, or an empty text for what follows from other settings.
+fn switch_or_empty<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<bool>, D::Error> {
+    struct Switch;
+    impl Visitor<'_> for Switch {
+        type Value = Option<bool>;
+
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("true, false or an empty text")
+        }
+
+        fn visit_str<E: Error>(self, text: &str) -> Result<Option<bool>, E> {
+            if text.is_empty() { Ok(None) } else { Err(E::invalid_value(serde::de::Unexpected::Str(text), &self)) }
+        }
+
+        fn visit_bool<E: Error>(self, on: bool) -> Result<Option<bool>, E> {
+            Ok(Some(on))
+        }
+    }
+    deserializer.deserialize_any(Switch)
 }
 
 /// A list, or its items in one text with commas between, as a variable is easily written.

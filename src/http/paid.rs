@@ -34,7 +34,10 @@ use crate::paywall::{Home, Outcome, Presence, Verified};
 use crate::pipeline::port::Lookup;
 use crate::refusal::{Refusal, RefusalCode};
 use crate::strict_json;
-use crate::x402::{self, Payment, Version};
+use crate::x402::{self, Presented, Version};
+
+/// Answer to a payment by a transfer that the buyer has broadcast.
+const NO_BROADCAST: &str = "the client-broadcast rail is not switched on";
 
 /// A route that is sold.
 #[derive(Clone)]
@@ -69,7 +72,7 @@ impl<S: Sync> FromRequestParts<S> for Paid {
 pub(super) async fn sell(State(counter): State<Counter>, request: Request, next: Next) -> Response {
     if request.method() == Method::HEAD {
         // the terms, whose body the server leaves out; a payment header is ignored, nothing is worked on or settled
-        return problem::challenge(&counter.shelf);
+        return problem::challenge(&counter.shop, &counter.shelf);
     }
     match read(&counter, request).await {
         Ok((parts, purchase, asked)) => serve(counter, parts, purchase, asked, next).await,
@@ -96,8 +99,10 @@ async fn read(counter: &Counter, request: Request) -> Result<(Parts, Purchase, F
     rate_by_address(shop, &parts).map_err(refuse)?;
     let chain = rule_call_chain(shop, &parts.headers).map_err(refuse)?;
     let asked = read_input(shop, &query, document.as_ref()).map_err(refuse)?;
-    let Some(payment) = read_payment(&parts.headers).map_err(refuse)? else {
-        return Err(Box::new(problem::challenge(shelf)));
+    let payment = match read_payment(&parts.headers).map_err(refuse)? {
+        Some(Presented::Exact(payment)) => payment,
+        Some(Presented::Broadcast(_)) => return Err(Box::new(problem::unpaid(shop, shelf, NO_BROADCAST))),
+        None => return Err(Box::new(problem::challenge(shop, shelf))),
     };
     let Some(asked) = asked else {
         let detail = "A payment came without a subject: name a ticker.";
@@ -261,7 +266,7 @@ fn read_input(
 }
 
 /// The one payment header of a request. Two of them, or one twice, is no payment that we would guess about.
-fn read_payment(headers: &HeaderMap) -> Result<Option<Payment>, Refusal> {
+fn read_payment(headers: &HeaderMap) -> Result<Option<Presented>, Refusal> {
     let mut found = None;
     for version in [Version::V1, Version::V2] {
         for value in headers.get_all(version.payment_header()) {
@@ -273,7 +278,7 @@ fn read_payment(headers: &HeaderMap) -> Result<Option<Payment>, Refusal> {
     let Some((version, value)) = found else { return Ok(None) };
     let text =
         value.to_str().map_err(|_| Refusal::new(RefusalCode::PaymentMalformed, "The payment header is not ASCII."))?;
-    match x402::decode(version, text) {
+    match x402::decode_presented(version, text) {
         Ok(payment) => Ok(Some(payment)),
         Err(error) => {
             Err(Refusal::new(RefusalCode::PaymentMalformed, format!("{}: {error}.", version.payment_header())))

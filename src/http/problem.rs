@@ -41,8 +41,13 @@ pub(super) fn refusal(shop: &Shop, refusal: &Refusal, about: &Circumstances) -> 
 }
 
 /// The 402 of a route, without a reaction to a payment.
-pub(super) fn challenge(shelf: &Shelf) -> Response {
-    payment_required(shelf.challenge())
+pub(super) fn challenge(shop: &Shop, shelf: &Shelf) -> Response {
+    payment_required(shelf.challenge(shop.clock.unix_s()))
+}
+
+/// The 402 of a route that says why a payment was not taken.
+pub(super) fn unpaid(shop: &Shop, shelf: &Shelf, error: &str) -> Response {
+    payment_required(shelf.challenge_because(error, shop.clock.unix_s()))
 }
 
 /// How a request with a payment ended.
@@ -50,7 +55,7 @@ pub(super) fn outcome(shop: &Shop, shelf: &Shelf, version: Version, outcome: Out
     match outcome {
         Outcome::Delivered(delivery) => delivered(shelf, version, delivery),
         Outcome::Refused(refused_) => refused(refused_),
-        Outcome::Unpaid { error } => payment_required(shelf.challenge_because(&error)),
+        Outcome::Unpaid { error } => unpaid(shop, shelf, &error),
         Outcome::Pending { payment_id, transaction } => {
             let body = shop.paywall.contract().pending_body(&payment_id.to_string(), transaction.as_deref());
             let status = StatusCode::from_u16(unknown_outcome::STATUS).unwrap_or(StatusCode::SERVICE_UNAVAILABLE);

@@ -8,7 +8,7 @@ use std::fmt;
 use alloy_primitives::hex;
 use serde_json::{Map, Value, json};
 
-use super::{Version, codec};
+use super::{Presented, Version, codec, decode_presented};
 use crate::canonical::{canonical_json, sha256};
 use crate::evm::{
     Address, B256, Network, Signature, TransferAuthorization, U256, checksummed, lower, parse_address, parse_uint,
@@ -90,7 +90,14 @@ pub struct Payment {
 
 /// Reads the value of the payment header of `version`, of the rail that we settle.
 pub fn decode(version: Version, text: &str) -> Result<Payment, Malformed> {
-    from_document(version, read_document(text)?)
+    decode_presented(version, text).and_then(settled_by_us)
+}
+
+fn settled_by_us(presented: Presented) -> Result<Payment, Malformed> {
+    match presented {
+        Presented::Exact(payment) => Ok(payment),
+        Presented::Broadcast(_) => Err(Malformed::Unsupported),
+    }
 }
 
 /// The members of a header that are not null.
@@ -111,10 +118,7 @@ pub fn auth_key(network: &Network, asset: &Address, from: &Address, nonce: &B256
 impl Payment {
     /// Reads a payment that did not come in a header but as a JSON object (MCP). The caller has bounded and parsed it.
     pub fn from_value(version: Version, value: Value) -> Result<Self, Malformed> {
-        match value {
-            Value::Object(members) => from_document(version, codec::without_nulls(members)),
-            _ => Err(Malformed::NotObject),
-        }
+        Presented::from_value(version, value).and_then(settled_by_us)
     }
 
     /// Identity of the payment ([`auth_key`]). Network and asset are ours, since a payment is matched to an offer before its

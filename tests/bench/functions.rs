@@ -13,7 +13,7 @@ use jim::evm::{self, Address, B256, Network, SecretKey, TokenDomain, TransferAut
 use jim::memo::gate;
 use jim::memo::{Coverage, Currency, Draft, Fact, Provenance, Section, Snapshot, Subject, Unit};
 use jim::money::Atomic;
-use jim::x402::{self, Challenge, Offer, SignatureCheck};
+use jim::x402::{self, Challenge, ChallengeTemplate, Offer, OfferSecret, SignatureCheck};
 use regex::Regex;
 use rust_decimal::Decimal;
 use time::OffsetDateTime;
@@ -58,6 +58,21 @@ fn payment(c: &mut Criterion) {
             assert!(x402::match_offer(&payment, &offer).is_ok());
             assert_eq!(x402::verify_signature(&payment, &offer), SignatureCheck::Eoa);
             black_box(payment.payload_sha256())
+        });
+    });
+}
+
+/// What the client-broadcast rail adds to a 402: a nonce of ours, put into terms that are rendered but for it.
+fn terms(c: &mut Criterion) {
+    let offer = offer();
+    let secret = OfferSecret::from_bytes([7; 32]);
+    let template = ChallengeTemplate::new(&offer, "Payment required", &serde_json::Map::new()).expect("terms");
+    c.bench_function("terms_with_a_new_nonce", |b| {
+        let mut count = 0u64;
+        b.iter(|| {
+            count += 1;
+            let nonce = secret.issue("research:fundamentals", &offer, NOW_S, count.to_be_bytes()).expect("an offer");
+            black_box(template.header(&nonce))
         });
     });
 }
@@ -191,5 +206,5 @@ fn draft() -> Draft {
     Draft { title: "Acme Corporation".into(), summary: "The company sells products to customers.".into(), sections }
 }
 
-criterion_group!(benches, signer, payment, memo_gate);
+criterion_group!(benches, signer, payment, terms, memo_gate);
 criterion_main!(benches);

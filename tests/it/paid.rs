@@ -1,6 +1,7 @@
 //! The route that is sold, over HTTP: sales, refusals, unknown outcomes, and the order of the checks.
 
 mod admission;
+mod broadcast;
 mod checks;
 mod crash;
 mod faults;

@@ -109,3 +109,11 @@ fn the_accepted_offer_says_which_rail_it_is() {
     // read for the rail that we settle alone, it is no payment
     assert_eq!(decode(Version::V2, &header(&broadcast_document())), Err(Malformed::Unsupported));
 }
+
+#[test]
+fn a_signature_under_the_broadcast_method_is_no_payment_of_either_rail() {
+    let mut mixed = document(Version::V2);
+    mixed["accepted"] = broadcast_document()["accepted"].clone();
+    assert_eq!(decode_presented(Version::V2, &header(&mixed)), Err(Malformed::BroadcastPayload));
+    assert_eq!(decode(Version::V2, &header(&mixed)), Err(Malformed::BroadcastPayload));
+}
