@@ -1,0 +1,147 @@
+//! The payment machine, explored to the last state: every order of requests, crashes, lost answers, transfers and refunds.
+//!
+//! Two models share the table of allowed moves with the code (`jim::machine::MOVES`, through `table.rs`): the settle-after
+//! rail (`exact.rs`) and the client-broadcast rail (`landing.rs`); `refund.rs` pays back on both. The search is exhaustive
+//! within the budgets of a variant (and up to equal 64-bit hashes of states), so there is no seed. What it proves ends there:
+//! small budgets, one buyer, an honest chain, commits that are atomic.
+//!
+//! A mistake is built in for each rule of the design that carries weight; the search must find what it breaks, or the rule is
+//! not tested. `cargo test --test model -- --nocapture` shows a line for each variant.
+
+#![expect(clippy::print_stderr, reason = "a table of runs is what these tests are read for")]
+
+mod exact;
+mod landing;
+mod lease;
+mod refund;
+mod run;
+mod table;
+
+use std::sync::OnceLock;
+
+use exact::{Config, Exact, Mutation, names};
+use jim::machine::{MOVES, Move};
+use landing::Landing;
+use run::Run;
+
+/// The settle-after rail with a patient buyer. Variants change single fields.
+const EXACT: Config = Config {
+    name: "exact: patient buyer",
+    auths: 2,
+    sends: 5,
+    flying: 3,
+    crashes: 2,
+    impatient: false,
+    rpc: true,
+    liar: false,
+    third: 0,
+    cancels: 0,
+    reorgs: 0,
+    refunds: None,
+    mutation: None,
+};
+
+/// The same with a buyer who signs anew at any time.
+const IMPATIENT: Config = Config { name: "exact: impatient buyer", impatient: true, ..EXACT };
+
+/// The client-broadcast rail.
+const LANDING: landing::Config = landing::Config {
+    name: "landing: one payment",
+    payments: 1,
+    sends: 4,
+    crashes: 2,
+    restores: 1,
+    deep: false,
+    mutation: None,
+};
+
+fn exact(config: Config, until: Option<&'static str>) -> Run {
+    let run = run::run(config.name, Exact::new(config), until, |model| model.table.taken());
+    eprintln!("{}", run.line());
+    run
+}
+
+fn landing(config: landing::Config, until: Option<&'static str>) -> Run {
+    let run = run::run(config.name, Landing::new(config), until, |model| model.table.taken());
+    eprintln!("{}", run.line());
+    run
+}
+
+/// The runs of the design, once for all tests.
+fn design() -> &'static [Run] {
+    static RUNS: OnceLock<Vec<Run>> = OnceLock::new();
+    RUNS.get_or_init(|| {
+        let rail = [
+            EXACT,
+            IMPATIENT,
+            Config { name: "exact: three authorizations", auths: 3, sends: 4, crashes: 1, ..IMPATIENT },
+            Config { name: "exact: somebody else submits, payer cancels", sends: 4, third: 1, cancels: 1, ..IMPATIENT },
+            Config { name: "exact: facilitator lies", sends: 4, liar: true, third: 1, crashes: 1, ..IMPATIENT },
+            Config { name: "exact: a block is lost", sends: 4, reorgs: 1, crashes: 1, ..IMPATIENT },
+            Config { name: "exact: no RPC", rpc: false, sends: 4, ..IMPATIENT },
+            Config { name: "exact: no RPC, payer cancels", rpc: false, cancels: 1, sends: 4, crashes: 1, ..IMPATIENT },
+            Config { name: "exact: refund in all its steps", auths: 1, sends: 3, third: 1, refunds: Some(1), ..EXACT },
+        ];
+        let landed = [
+            LANDING,
+            landing::Config { name: "landing: two payments of a purchase", payments: 2, crashes: 1, restores: 0, ..LANDING },
+            landing::Config { name: "landing: restored to before the refusal", deep: true, ..LANDING },
+        ];
+        let exact = rail.into_iter().map(|config| exact(config, None));
+        exact.chain(landed.into_iter().map(|config| landing(config, None))).collect()
+    })
+}
+
+#[test]
+fn the_design_holds() {
+    for run in design() {
+        eprintln!("{} {:?}", run.name, run.reached);
+        assert!(run.broken.is_empty(), "{}: {:#?}", run.name, run.broken);
+        assert!(run.unreached.is_empty(), "{}: {:?} was never reached", run.name, run.unreached);
+    }
+}
+
+#[test]
+fn every_move_is_taken() {
+    let taken = design().iter().fold(0, |all, run| all | run.taken);
+    let dead: Vec<&Move> = MOVES.iter().enumerate().filter(|(at, _)| taken & (1 << at) == 0).map(|(_, one)| one).collect();
+    assert!(dead.is_empty(), "no run of the design takes {dead:#?}");
+}
+
+fn caught(run: &Run, property: &str) {
+    let steps = run.steps(property).unwrap_or_else(|| panic!("{}: `{property}` holds all the same", run.name));
+    eprintln!("    breaks `{property}` in {} steps: {}", steps.len(), steps.join(", "));
+}
+
+#[test]
+fn each_mistake_on_the_exact_rail_is_caught() {
+    let cases = [
+        (Mutation::VerifyFrees, names::FINAL, EXACT),
+        (Mutation::LostIsRefusal, names::REFUSAL, EXACT),
+        (Mutation::TakeOverLive, names::REFUSAL, EXACT),
+        (Mutation::NoIntent, names::REFUSAL, EXACT),
+        (Mutation::NonceUsedIsRefusal, names::REFUSAL, EXACT),
+        (Mutation::NoHold, names::ONCE, IMPATIENT),
+        (Mutation::BelievesLaterDenial, names::REFUSAL, EXACT),
+        (Mutation::BelievesFailedTransaction, names::REFUSAL, EXACT),
+        (Mutation::ExpiryIsProof, names::KEPT, Config { rpc: false, ..EXACT }),
+    ];
+    for (mutation, property, config) in cases {
+        caught(&exact(Config { mutation: Some(mutation), ..config }, Some(property)), property);
+    }
+}
+
+#[test]
+fn each_mistake_on_the_landing_rail_is_caught() {
+    use landing::{Config, Mutation, names};
+    let cases = [
+        (Mutation::RandomRefundNonce, names::REFUND, LANDING),
+        (Mutation::HashIsProof, names::KEPT, LANDING),
+        (Mutation::NoSweep, names::KEPT, LANDING),
+        (Mutation::NoHold, names::ONCE, Config { payments: 2, ..LANDING }),
+        (Mutation::NoLookAfterRestore, names::BOTH, Config { deep: true, ..LANDING }),
+    ];
+    for (mutation, property, config) in cases {
+        caught(&landing(Config { mutation: Some(mutation), ..config }, Some(property)), property);
+    }
+}
