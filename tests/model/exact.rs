@@ -15,7 +15,7 @@ use stateright::{Model, Property};
 use crate::refund::{self, Refund};
 use crate::table::Table;
 pub(crate) use rules::names;
-pub(crate) use world::{Broadcast, Reply};
+use world::{Broadcast, Reply};
 
 /// A mistake that can be built in. The checker must find what it breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +32,8 @@ pub(crate) enum Mutation {
     NonceUsedIsRefusal,
     /// Another authorization of a live purchase is worked on.
     NoHold,
+    /// A purchase that was charged is not looked for.
+    NoFreeAnswer,
     /// `success: false` without a transaction is believed on a later attempt too.
     BelievesLaterDenial,
     /// `success: false` with a transaction is believed.

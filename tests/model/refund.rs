@@ -92,6 +92,11 @@ impl Refund {
         self.row = Row::Owed;
     }
 
+    /// All steps as one, where they aren't what a variant is about.
+    pub(crate) fn pay_at_once(&mut self) {
+        (self.row, self.paid) = (Row::Confirmed, self.paid + 1);
+    }
+
     /// True when nothing is running and nothing is left to do.
     pub(crate) fn quiet(&self) -> bool {
         self.pending == 0 && self.workers == [Worker::Idle; 2] && matches!(self.row, Row::None | Row::Confirmed)
@@ -99,11 +104,8 @@ impl Refund {
 
     /// Offers every step that can be taken; `deaths` and `restores` are what the budget leaves.
     pub(crate) fn acts(&self, deaths: u8, restores: u8, mut offer: impl FnMut(Act)) {
-        if self.row == Row::None {
-            return;
-        }
         for (at, worker) in self.workers.iter().enumerate() {
-            if *worker != Worker::Idle || self.row != Row::Confirmed {
+            if *worker != Worker::Idle || !matches!(self.row, Row::None | Row::Confirmed) {
                 offer(Act::Work(at));
             }
             if *worker != Worker::Idle && deaths > 0 {
@@ -114,7 +116,7 @@ impl Refund {
             offer(Act::Mine);
             offer(Act::Drop);
         }
-        if restores > 0 && self.row != Row::Owed {
+        if restores > 0 && matches!(self.row, Row::Signed | Row::Sent | Row::Confirmed) {
             offer(Act::Restore);
         }
     }

@@ -28,7 +28,7 @@ pub(crate) struct Run {
 }
 
 /// Explores everything, or, with `until`, until that property has a counterexample.
-pub(crate) fn run<M>(name: &str, model: M, until: Option<&'static str>, taken: fn(&M) -> u64) -> Run
+pub(crate) fn run<M>(name: String, model: M, until: Option<&'static str>, taken: fn(&M) -> u64) -> Run
 where
     M: Model + Send + Sync + 'static,
     M::State: Hash + Send + Sync + Clone + PartialEq + 'static,
@@ -42,7 +42,7 @@ where
     let millis = start.elapsed().as_millis();
     let taken = taken(checker.model());
     let mut run = Run {
-        name: name.to_owned(),
+        name,
         states: checker.unique_state_count(),
         depth: checker.max_depth(),
         millis,

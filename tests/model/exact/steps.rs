@@ -93,7 +93,7 @@ impl Exact {
 
     fn purchase(&self, world: &World, auth: usize) -> Purchase {
         let others = || (0..self.config.auths).filter(|other| *other != auth).map(|other| &world.pay[other]);
-        if others().any(|pay| pay.state == Some(State::Settled)) {
+        if others().any(|pay| pay.state == Some(State::Settled)) && !self.has(Mutation::NoFreeAnswer) {
             return Purchase::Answered;
         }
         let held = others().any(|pay| match pay.state {

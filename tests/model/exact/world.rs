@@ -7,7 +7,7 @@ use jim::machine::State;
 
 use super::{Act, At, Chain, Exact, Mutation, Pay, World};
 use crate::lease::{DEAD, LOST, live, owner, swapped};
-use crate::refund::{self, Flaws, Outcome, Row};
+use crate::refund::{self, Flaws, Outcome};
 
 /// What the facilitator does with a settle call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -47,14 +47,17 @@ impl Broadcast {
     }
 }
 
+/// What is done, and what is answered.
+type Pairs = &'static [(Broadcast, Reply)];
+
 /// All that a settle call may do and answer. `Lost` with a transfer sent covers a call that is executed after we gave up.
 pub(super) fn replies(pay: &Pay, liar: bool) -> impl Iterator<Item = (Broadcast, Reply)> {
     use Broadcast::{Mined, Nothing, Sent};
     use Reply::{Denied, FailedWithTransaction, Lost, NonceUsed, NotSent, Success};
-    let always: &[(Broadcast, Reply)] = &[(Nothing, Lost), (Nothing, NotSent), (Nothing, Denied)];
-    let (here, lies): (&[(Broadcast, Reply)], &[(Broadcast, Reply)]) = match pay.chain {
-        // only `expired` and its like
-        Chain::Unused if pay.expired => (&[], &[]),
+    let always: Pairs = &[(Nothing, Lost), (Nothing, NotSent), (Nothing, Denied)];
+    let (here, lies): (Pairs, Pairs) = match pay.chain {
+        // only `expired` and its like, whatever became of it before
+        Chain::Unused | Chain::Moved if pay.expired => (&[], &[]),
         Chain::Unused => (&[(Mined, Success), (Sent, Lost), (Sent, FailedWithTransaction)], &[(Sent, Denied)]),
         Chain::Pending => (&[(Mined, Success), (Nothing, FailedWithTransaction)], &[]),
         // an empty wallet is the reason for `Denied`
@@ -171,6 +174,8 @@ impl Exact {
                 Chain::Unused | Chain::Cancelled => {}
                 Chain::Pending => acts.extend([Act::Mine(auth), Act::Drop(auth)]),
                 Chain::Moved if world.reorgs > 0 && state == State::Settled => acts.push(Act::Reorg(auth)),
+                // time passes for a used one too; only a facilitator's answer depends on it
+                Chain::Moved if !self.config.rpc && !pay.expired => acts.push(Act::Expire(auth)),
                 Chain::Moved => {}
             }
             acts.push(Act::Reconcile(auth));
@@ -212,12 +217,12 @@ impl Exact {
         let never = pay.chain == Chain::Cancelled || (pay.chain == Chain::Unused && pay.expired);
         match (state, pay.chain) {
             (State::Unknown | State::Ready, Chain::Moved) => Some(State::Settled),
-            (
-                State::Denied | State::Abandoned | State::Refused | State::Superseded | State::Free,
-                Chain::Moved,
-            ) => Some(State::RefundOwed),
+            (State::Denied | State::Abandoned | State::Refused | State::Superseded | State::Free, Chain::Moved) => {
+                Some(State::RefundOwed)
+            }
             (State::Unknown | State::Denied | State::Ready | State::Abandoned, _) if never => Some(State::Dead),
-            (State::Settled, Chain::Unused | Chain::Pending) => Some(State::Unknown),
+            // the transfer is gone, and something else may have used the nonce
+            (State::Settled, Chain::Unused | Chain::Pending | Chain::Cancelled) => Some(State::Unknown),
             _ => None,
         }
     }
@@ -225,8 +230,7 @@ impl Exact {
     /// One step of a refund.
     pub(super) fn refund(&self, world: &mut World, auth: usize, step: refund::Act) -> bool {
         if self.config.refunds.is_none() {
-            world.pay[auth].refund.row = Row::Confirmed;
-            world.pay[auth].refund.paid = 1;
+            world.pay[auth].refund.pay_at_once();
             self.put(world, auth, State::Refunded);
             return true;
         }
