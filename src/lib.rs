@@ -26,6 +26,8 @@ pub mod x402;
 
 // layer 2: adapters
 #[cfg(feature = "server")]
+pub mod chain_rpc;
+#[cfg(feature = "server")]
 pub mod facilitator;
 #[cfg(feature = "server")]
 pub mod postgres;

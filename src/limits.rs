@@ -308,3 +308,42 @@ pub const OFFER_BROADCAST_GRACE_S: u64 = 120;
 
 /// Blocks that an operator may ask for: with more, on a chain of two seconds a block, an offer is over before its transfer counts.
 pub const CONFIRMATIONS_MAX: u32 = 256;
+// reading a chain, and paying refunds on it
+
+/// Time for one JSON-RPC call, answer included. Public nodes answer log queries within three seconds; a caller in a paid request
+/// waits longer than this for a settlement anyway.
+pub const CHAIN_CALL_BUDGET: Duration = Duration::from_secs(10);
+
+/// Bytes of one answer of a node. One transaction may burn its 2^24 gas on empty logs of 375 gas each, about 17 MB as JSON: a
+/// smaller bound would let a stranger make a receipt unreadable.
+pub const CHAIN_ANSWER_BYTES_MAX: usize = 32 * 1024 * 1024;
+
+/// Nesting of a node's answer. The topics of a receipt's log are at five.
+pub const CHAIN_JSON_DEPTH_MAX: usize = 16;
+
+/// How long an idle connection to a node is kept: less than the shortest idle time of the proxies before public nodes.
+pub const CHAIN_IDLE: Duration = Duration::from_secs(4);
+
+/// Blocks of one log query. Public nodes allow 2,000 to 10,000.
+pub const CHAIN_LOG_BLOCKS: u64 = 2_000;
+
+/// Log queries of one look-up: two million blocks in whole chunks, 46 days of a chain with a block every two seconds.
+pub const CHAIN_LOG_CALLS_MAX: u32 = 1_000;
+
+/// Seconds that a search begins before the time asked for: clocks of sequencers and ours differ.
+pub const CHAIN_TIME_MARGIN_S: u64 = 300;
+
+/// Times of blocks that are remembered as hints where to begin a search.
+pub const CHAIN_TIMES_KEPT: usize = 1_024;
+
+/// Blocks that are remembered by their hash; a page of payments lies in fewer.
+pub const CHAIN_BLOCKS_KEPT: usize = 256;
+
+/// Gas of one refund. An EIP-3009 transfer takes about 90,000; an estimate above this is not a token transfer.
+pub const CHAIN_GAS_MAX: u64 = 1_000_000;
+
+/// Wei per gas that a refund may cost: 1,000 gwei, above what the dearest chains have asked. A node must not name any fee it likes.
+pub const CHAIN_FEE_PER_GAS_WEI_MAX: u128 = 1_000_000_000_000;
+
+/// Attempts at one broadcast: one more when the node says that the account's nonce was taken meanwhile.
+pub const CHAIN_SEND_ATTEMPTS_MAX: u32 = 2;
