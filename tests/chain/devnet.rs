@@ -16,7 +16,7 @@ use crate::web::Web;
 const PYTHON_PACKAGES: &str = "x402[evm,httpx,requests]==2.25.0";
 
 /// The token that the kit plants: the address of the real test token, so that every buyer's defaults fit.
-const TOKEN: &str = "0x036cbd53842c5426634e7929541ec2318f3dcf7e";
+pub(crate) const TOKEN: &str = "0x036cbd53842c5426634e7929541ec2318f3dcf7e";
 
 /// An account that the node holds the key of, and that nobody else here sends from: who shared an account with the
 /// facilitator would disturb its count of transactions.
@@ -103,10 +103,21 @@ impl Kit {
 impl Devnet {
     /// Starts a node on a free port, plants the contracts and mints.
     pub(crate) fn start(kit: &Kit, web: &Web, logs: &Path) -> Self {
+        Self::start_with(kit, web, logs, &[])
+    }
+
+    /// A node that forgets old states, though no block and no log: with them, a thousand empty blocks take it ten seconds.
+    pub(crate) fn start_for_many_blocks(kit: &Kit, web: &Web, logs: &Path) -> Self {
+        Self::start_with(kit, web, logs, &["--prune-history", "100"])
+    }
+
+    fn start_with(kit: &Kit, web: &Web, logs: &Path, options: &[&str]) -> Self {
         let port = free_port();
         let url = format!("http://127.0.0.1:{port}");
         let mut command = Command::new(kit.anvil());
-        command.args(["--host", "127.0.0.1", "--chain-id", "84532", "--silent", "--port", &port.to_string()]);
+        command
+            .args(["--host", "127.0.0.1", "--chain-id", "84532", "--silent", "--port", &port.to_string()])
+            .args(options);
         let mut process = Running::start("anvil", logs, &mut command);
         let ask = json!({"jsonrpc": "2.0", "id": 1, "method": "eth_chainId", "params": []});
         wait_for("the node", Duration::from_secs(30), || {
@@ -131,12 +142,30 @@ impl Devnet {
         let key = SecretKey::from_byte_array(secret.0).expect("a hash below the order");
         let public = PublicKey::from_secret_key(&Secp256k1::new(), &key).serialize_uncompressed();
         let address = Address::from_slice(&keccak256(&public[1..])[12..]);
-        let mint =
-            format!("0x{}{}{}", &hex::encode(keccak256("mint(address,uint256)"))[..8], word(address), amount(PURSE));
-        let sent = self.call(web, "eth_sendTransaction", json!([{"from": MINTER, "to": TOKEN, "data": mint}]));
-        let receipt = self.receipt(web, sent.as_str().expect("a hash"));
-        assert_eq!(receipt["status"], "0x1", "minting for {name}");
+        self.mint(web, address, PURSE);
         Payer { key: format!("0x{}", hex::encode(secret)), address }
+    }
+
+    /// Makes tokens for an account: a transfer that nobody authorized.
+    pub(crate) fn mint(&self, web: &Web, to: Address, units: u64) {
+        self.send(web, "mint(address,uint256)", &format!("{}{}", word(to), amount(units)));
+    }
+
+    /// Calls a function of the token in a transaction of an account that has no other part in the tests; its hash.
+    pub(crate) fn send(&self, web: &Web, function: &str, arguments: &str) -> String {
+        let data = format!("0x{}{arguments}", &hex::encode(keccak256(function))[..8]);
+        let sent = self.call(web, "eth_sendTransaction", json!([{"from": MINTER, "to": TOKEN, "data": data}]));
+        let hash = sent.as_str().expect("a hash").to_owned();
+        assert_eq!(self.receipt(web, &hash)["status"], "0x1", "{function}");
+        hash
+    }
+
+    /// Adds empty blocks, a second apart.
+    pub(crate) fn mine(&self, web: &Web, blocks: u64) {
+        // in pieces that end within the client's time
+        for left in (0..blocks).step_by(500).map(|done| blocks - done) {
+            self.call(web, "anvil_mine", json!([format!("{:#x}", left.min(500)), "0x1"]));
+        }
     }
 
     /// The token's Transfer events of one transaction.

@@ -8,6 +8,7 @@
 
 mod buyers;
 mod devnet;
+mod evidence;
 mod facilitator;
 mod process;
 mod purchases;
@@ -27,11 +28,13 @@ pub(crate) type Case = (&'static str, fn(&World));
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let filters: Vec<&String> = args.iter().filter(|arg| !arg.starts_with('-')).collect();
-    let chosen: Vec<Case> = purchases::CASES
-        .into_iter()
+    let all: Vec<Case> = purchases::CASES.into_iter().chain(evidence::CASES).collect();
+    let chosen: Vec<Case> = all
+        .iter()
+        .copied()
         .filter(|(name, _)| filters.is_empty() || filters.iter().any(|filter| name.contains(filter.as_str())))
         .collect();
-    let left_out = purchases::CASES.len() - chosen.len();
+    let left_out = all.len() - chosen.len();
     if args.iter().any(|arg| arg == "--list") {
         chosen.iter().for_each(|(name, _)| println!("{name}: test"));
         return ExitCode::SUCCESS;
