@@ -1,47 +1,38 @@
 //! Composition: builds the adapters, hands them to the faces, and owns the order in which things start and stop.
 
+mod adapters;
+
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
 use sqlx::PgPool;
-use sqlx::postgres::PgConnectOptions;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::catalog::{self, Product};
 use crate::clock::{Clock, SystemClock};
-use crate::config::{self, Filings, Settings};
-use crate::evm::{Address, SecretKey, TokenDomain};
-use crate::facilitator::{Budgets, Pool, Remote, Simulated};
-use crate::http::shelf::{Shelf, Till};
+use crate::config::{self, Settings};
+use crate::evm::Address;
+use crate::facilitator::{Budgets, Simulated};
+use crate::http::shelf::Shelf;
 use crate::http::{self, Rules, Shop, router, server};
 use crate::limits;
 use crate::paywall::contract::Contract;
-use crate::paywall::port::{Facilitator, Member};
+use crate::paywall::port::Member;
 use crate::paywall::{Paywall, Policy};
 use crate::pipeline::Pipeline;
 use crate::pipeline::port::{Source, Synthesizer};
 use crate::postgres::{self, Cluster};
 use crate::refusal::document::Deployment;
 use crate::signer::{self, Signer};
-use crate::source::filings::{self, FilingsConfig};
-use crate::store::filing_cache::PgFilingCache;
 use crate::store::journal::Journal;
 use crate::store::{self};
 use crate::synth::faulty::Faulty;
 use crate::synth::renderer::Renderer;
-use crate::x402::OfferSecret;
 
-/// Where the SEC publishes its ticker list.
-const SEC_FILES: &str = "https://www.sec.gov";
-
-/// Where the SEC publishes companyfacts.
-const SEC_DATA: &str = "https://data.sec.gov";
-
-/// File in the keys folder with the secret behind offers of the client-broadcast rail.
-const OFFER_KEY: &str = "offer.key";
+pub use adapters::load_or_create_key;
 
 /// A running service.
 pub struct App {
@@ -111,12 +102,12 @@ impl App {
         let signer = Signer::load_or_create(&settings.keys_dir).map_err(say)?;
         let pay_to = match settings.payments.pay_to {
             Some(address) => address,
-            None => payee(&settings.keys_dir)?,
+            None => adapters::payee(&settings.keys_dir)?,
         };
         let (token, new_token) = operator_token(&settings.token_file)?;
         let listener = bind("listen", settings.listen).await?;
         let operator_listener = bind("operator_listen", settings.operator_listen).await?;
-        let (cluster, options) = database(&settings, cancel).await?;
+        let (cluster, options) = adapters::database(&settings, cancel).await?;
         let opened = store::open(options).await;
         let pool = match opened {
             Ok(pool) => pool,
@@ -224,18 +215,20 @@ async fn assemble(
 ) -> Result<Assembled, StartError> {
     let clock: Arc<dyn Clock> = parts.clock.unwrap_or_else(|| Arc::new(SystemClock));
     let public_url = settings.public_url.clone().unwrap_or_else(|| format!("http://{listening}"));
-    let till = till(settings, pay_to)?;
+    let till = adapters::till(settings, pay_to)?;
     let products = catalog::parse(catalog::BUILT_IN, settings.payments.asset_decimals).map_err(say)?;
-    let contract = publish_contract(&products, &public_url, signer, &clock, pool).await?;
+    let chain = adapters::chain(settings, &till)?;
+    let contract = publish_contract(&products, &public_url, signer, chain.is_some(), &clock, pool).await?;
     let shelves = products
         .into_iter()
         .map(|p| Shelf::new(p, &till, &public_url, contract.extension(), clock.unix_s()).map(Arc::new))
         .collect::<Result<Vec<_>, _>>()
         .map_err(say)?;
-    let (facilitator, simulated) = facilitator(settings, parts.budgets.unwrap_or_default(), pool, &till, &clock)?;
+    let (facilitator, simulated) =
+        adapters::facilitator(settings, parts.budgets.unwrap_or_default(), pool, &till, &clock)?;
     let source = match parts.source {
         Some(source) => source,
-        None => open_filings(settings, pool, &clock).await?,
+        None => adapters::open_filings(settings, pool, &clock).await?,
     };
     let faulty = (settings.demo_faults).then(Faulty::default);
     let synthesizer: Arc<dyn Synthesizer> = match (parts.synthesizer, &faulty) {
@@ -244,7 +237,7 @@ async fn assemble(
         (None, None) => Arc::new(Renderer),
     };
     let identity = settings.identity.unwrap_or(pay_to);
-    let journal = Journal::open(pool.clone(), false).await?;
+    let journal = Journal::open(pool.clone(), chain.is_some()).await?;
     let policy = Policy {
         denied_payers: settings.denied_payers.clone(),
         own: [pay_to, identity].into(),
@@ -252,7 +245,7 @@ async fn assemble(
         max_in_flight: settings.max_in_flight,
         contract_wallets: settings.payments.contract_wallets,
     };
-    let paywall = Paywall::new(journal.clone(), facilitator, None, contract, Arc::clone(&clock), policy);
+    let paywall = Paywall::new(journal.clone(), facilitator, chain, contract, Arc::clone(&clock), policy);
     let shop = Shop {
         shelves,
         paywall: Arc::new(paywall),
@@ -277,6 +270,7 @@ async fn publish_contract(
     products: &[Product],
     public_url: &str,
     signer: Signer,
+    has_chain: bool,
     clock: &Arc<dyn Clock>,
     pool: &PgPool,
 ) -> Result<Arc<Contract>, StartError> {
@@ -284,92 +278,15 @@ async fn publish_contract(
         paid_routes: products.iter().map(|p| p.path.clone()).collect(),
         key_id: signer.key_id().to_owned(),
         public_key: signer.public_key().to_owned(),
-        outcome_evidence: "the facilitator's answer when the same payment is presented again; no chain is read",
+        outcome_evidence: match has_chain {
+            true => {
+                "the token's own logs on chain (AuthorizationUsed with its Transfer, AuthorizationCanceled, or unused after expiry)"
+            }
+            false => "the facilitator's answer when the same payment is presented again; no chain is read",
+        },
     };
     let url = format!("{public_url}/api/meta/refusal-contract");
     Ok(Arc::new(Contract::publish(pool, &deployment, url, signer, clock.now()).await?))
-}
-
-fn till(settings: &Settings, pay_to: Address) -> Result<Till, StartError> {
-    let payments = &settings.payments;
-    let offer_secret = match payments.rails.client_broadcast {
-        true => Some(signer::load_or_create_bytes(&settings.keys_dir.join(OFFER_KEY)).map_err(say)?),
-        false => None,
-    };
-    Ok(Till {
-        network: payments.network,
-        asset: payments.asset,
-        asset_decimals: payments.asset_decimals,
-        asset_name: payments.asset_name.clone(),
-        asset_version: payments.asset_version.clone(),
-        pay_to,
-        offer_secret: offer_secret.map(OfferSecret::from_bytes).map(Arc::new),
-    })
-}
-
-type Facilitators = (Arc<dyn Facilitator>, Option<Arc<Simulated>>);
-
-fn facilitator(
-    settings: &Settings,
-    budgets: Budgets,
-    pool: &PgPool,
-    till: &Till,
-    clock: &Arc<dyn Clock>,
-) -> Result<Facilitators, StartError> {
-    match settings.payments.facilitator_urls.as_slice() {
-        urls @ [_, ..] => {
-            let remotes = urls.iter().map(|url| Remote::new(url, budgets)).collect::<Result<_, _>>();
-            let pool = remotes.and_then(|remotes| Pool::new(remotes, till.network)).map_err(say)?;
-            Ok((Arc::new(pool), None))
-        }
-        [] => {
-            let domain = TokenDomain {
-                name: till.asset_name.clone(),
-                version: till.asset_version.clone(),
-                chain_id: till.network.chain_id(),
-                contract: till.asset,
-            };
-            let simulated = Arc::new(Simulated::new(pool.clone(), domain, Arc::clone(clock)));
-            Ok((Arc::clone(&simulated) as Arc<dyn Facilitator>, Some(simulated)))
-        }
-    }
-}
-
-async fn open_filings(
-    settings: &Settings,
-    pool: &PgPool,
-    clock: &Arc<dyn Clock>,
-) -> Result<Arc<dyn Source>, StartError> {
-    let config = match &settings.filings {
-        Filings::Sample => FilingsConfig::Sample,
-        Filings::Folder(path) => FilingsConfig::Folder(path.clone()),
-        Filings::Live { user_agent } => FilingsConfig::Live {
-            user_agent: user_agent.clone(),
-            files_base: SEC_FILES.into(),
-            data_base: SEC_DATA.into(),
-            max_age: settings.max_age,
-        },
-    };
-    filings::open(config, Arc::new(PgFilingCache::new(pool.clone())), Arc::clone(clock)).await.map_err(say)
-}
-
-async fn database(
-    settings: &Settings,
-    cancel: CancellationToken,
-) -> Result<(Option<Cluster>, PgConnectOptions), StartError> {
-    if let Some(url) = &settings.database_url {
-        let options = url.parse().map_err(|e| StartError::Settings(format!("configuration: database_url: {e}")))?;
-        return Ok((None, options));
-    }
-    let options = postgres::Options {
-        data_dir: settings.data_dir.clone(),
-        postgres_bin: settings.postgres_bin.clone(),
-        allow_download: settings.allow_download,
-        durable: true,
-    };
-    let cluster = Cluster::start(options, cancel).await?;
-    let options = cluster.connect_options(postgres::DATABASE);
-    Ok((Some(cluster), options))
 }
 
 /// A start that failed leaves no server behind.
@@ -386,23 +303,6 @@ async fn bind(key: &str, address: SocketAddr) -> Result<TcpListener, StartError>
     TcpListener::bind(address)
         .await
         .map_err(|e| StartError::Settings(format!("cannot listen on {address} ({key}): {e}")))
-}
-
-/// The payee whose key was generated, or is generated now.
-fn payee(keys_dir: &Path) -> Result<Address, StartError> {
-    Ok(load_or_create_key(&keys_dir.join("payee.key"))?.address())
-}
-
-/// A secp256k1 key in a file of 64 hex digits that nobody else may read; made on first use.
-pub fn load_or_create_key(path: &Path) -> Result<SecretKey, StartError> {
-    if !path.exists() {
-        let mut bytes = [0u8; 32];
-        getrandom::fill(&mut bytes).map_err(say)?;
-        SecretKey::from_bytes(bytes).map_err(say)?;
-        signer::write_secret(path, crate::canonical::hex(&bytes).as_bytes()).map_err(say)?;
-    }
-    let text = signer::read_secret(path).map_err(say)?;
-    SecretKey::from_hex(text.trim()).map_err(|e| StartError::Settings(format!("key file {}: {e}", path.display())))
 }
 
 /// The operator's token: an existing file as it stands, or a new one of 256 random bits.

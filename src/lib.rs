@@ -10,8 +10,6 @@
 pub mod canonical;
 pub mod clock;
 pub mod evm;
-#[cfg(feature = "server")]
-pub mod fault;
 pub mod limits;
 pub mod money;
 pub mod strict_json;
@@ -29,6 +27,8 @@ pub mod x402;
 pub mod chain_rpc;
 #[cfg(feature = "server")]
 pub mod facilitator;
+#[cfg(feature = "server")]
+pub mod fault;
 #[cfg(feature = "server")]
 pub mod postgres;
 #[cfg(feature = "server")]

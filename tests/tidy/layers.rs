@@ -4,9 +4,9 @@ use super::tree::{File, in_name};
 
 /// The layers, lowest first. A module that stands in no list fails the test: place it here first.
 const LAYERS: [(&str, &[&str]); 6] = [
-    ("vocabulary", &["canonical", "clock", "evm", "fault", "limits", "money", "strict_json"]),
+    ("vocabulary", &["canonical", "clock", "evm", "limits", "money", "strict_json"]),
     ("domain", &["call_chain", "machine", "refusal", "trust", "x402", "memo", "proof", "catalog"]),
-    ("adapters", &["postgres", "store", "source", "synth", "facilitator", "chain_rpc", "signer"]),
+    ("adapters", &["fault", "postgres", "store", "source", "synth", "facilitator", "chain_rpc", "signer"]),
     ("application", &["paywall", "pipeline", "procure", "ledger", "engine"]),
     ("faces", &["http", "mcp", "cli"]),
     ("composition", &["config", "telemetry", "app"]),
