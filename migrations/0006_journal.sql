@@ -234,7 +234,7 @@ begin
             perform book_charge(e.payment_id, null, e.tx_hash, seen);
         elsif stands in ('unknown', 'ready', 'denied', 'abandoned', 'refused', 'superseded', 'free') and e.to_addr = p.pay_to
             and e.value > 0 then
-            perform owe_refund(seen, e.value, 'late', null, p_refund_nonce, p_due_s);
+            perform owe_refund(gen_random_uuid(), seen, e.value, 'late', null, p_refund_nonce, now() + make_interval(secs => p_due_s));
         end if;
     elsif e.kind in ('cancelled', 'unused_after_expiry') then
         if stands in ('unknown', 'denied', 'ready', 'abandoned') then
@@ -259,10 +259,9 @@ create function take_back_revenue(p_payment_id uuid) returns void language sql a
 $$;
 
 -- Owes the money of a transfer back: the refund and, unless the rest of it was a sale, the move in the same commit.
-create function owe_refund(p_evidence_id bigint, p_amount numeric, p_reason text, p_code text, p_nonce text, p_due_s integer)
-returns uuid language plpgsql as $$
+create function owe_refund(p_refund_id uuid, p_evidence_id bigint, p_amount numeric, p_reason text, p_code text, p_nonce text,
+    p_due_by timestamptz) returns void language plpgsql as $$
 declare
-    id uuid := gen_random_uuid();
     e chain_evidence;
     p payments;
 begin
@@ -270,12 +269,11 @@ begin
     select * into p from payments where payment_id = e.payment_id;
     insert into refunds (refund_id, payment_id, evidence_id, network, asset, to_addr, transferred, amount, amount_micros, reason,
             refusal_code, refund_nonce, due_by)
-        values (id, p.payment_id, p_evidence_id, p.network, p.asset, e.from_addr, e.value, p_amount,
-            (p_amount * p.amount_micros / p.amount)::bigint, p_reason, p_code, p_nonce, now() + make_interval(secs => p_due_s));
+        values (p_refund_id, p.payment_id, p_evidence_id, p.network, p.asset, e.from_addr, e.value, p_amount,
+            (p_amount * p.amount_micros / p.amount)::bigint, p_reason, p_code, p_nonce, p_due_by);
     if p_reason <> 'overpaid' then
-        perform move_payment(p.payment_id, 'refund_owed', 'refund', null, id::text);
+        perform move_payment(p.payment_id, 'refund_owed', 'refund', null, p_refund_id::text);
     end if;
-    return id;
 end $$;
 
 -- The money of a refund is seen to have gone back.
