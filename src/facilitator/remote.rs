@@ -8,6 +8,7 @@ use std::io;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use http::header::CONTENT_TYPE;
 use reqwest::{Client, Method, RequestBuilder, Url, redirect, retry};
 
 use super::answer::{Answer, Asked, clean, read_settle, read_supported, read_verify};
@@ -90,7 +91,8 @@ impl Remote {
     }
 
     async fn post(&self, path: &str, request: &FacilitatorRequest, budget: Duration) -> Result<Answer, Fault> {
-        exchange(self.request(Method::POST, path).json(&request.body()), budget).await
+        let call = self.request(Method::POST, path).header(CONTENT_TYPE, "application/json").body(request.body());
+        exchange(call, budget).await
     }
 
     /// For this folder alone: settling needs an intent.

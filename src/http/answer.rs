@@ -1,11 +1,11 @@
 //! The body of a delivered answer, in the forms that a buyer may ask for. Everything in it comes from the accepted memo.
 
-use serde_json::{Value, json};
+use serde::Serialize;
 use time::format_description::well_known::Rfc3339;
 
 use crate::catalog::input::{Format, Fundamentals};
-use crate::memo::Fact;
 use crate::memo::gate::Accepted;
+use crate::memo::{Coverage, Fact, Mode, Section, Subject};
 use crate::paywall::verified::Answer;
 
 /// Said under every memo.
@@ -30,9 +30,7 @@ pub struct Sale<'a> {
 /// Renders the body in the form that was asked for.
 pub fn render(accepted: &Accepted, sale: &Sale<'_>) -> Answer {
     match sale.asked.format {
-        Format::Json => {
-            Answer { content_type: "application/json".into(), body: as_json(accepted, sale).to_string().into_bytes() }
-        }
+        Format::Json => Answer { content_type: "application/json".into(), body: as_json(accepted, sale) },
         Format::Md => Answer {
             content_type: "text/markdown; charset=utf-8".into(),
             body: as_markdown(accepted, sale).into_bytes(),
@@ -43,34 +41,76 @@ pub fn render(accepted: &Accepted, sale: &Sale<'_>) -> Answer {
     }
 }
 
-fn as_json(accepted: &Accepted, sale: &Sale<'_>) -> Value {
+/// The JSON form, member by member as contract.md names them. Written straight from the memo: no tree is built in between.
+#[derive(Serialize)]
+struct Body<'a> {
+    order_id: &'a str,
+    product: &'a str,
+    subject: &'a Subject,
+    as_of: String,
+    mode: Mode,
+    status: &'static str,
+    memo: Memo<'a>,
+    facts: &'a [Fact],
+    citations: &'a [String],
+    sourcing: Sourcing,
+    coverage_status: Coverage,
+    limits: &'a [String],
+    proof: Proof<'a>,
+    disclaimer: &'static str,
+}
+
+#[derive(Serialize)]
+struct Memo<'a> {
+    title: &'a str,
+    summary: &'a str,
+    sections: &'a [Section],
+    markdown: String,
+}
+
+#[derive(Serialize)]
+struct Sourcing {
+    passed: bool,
+    figures_checked: usize,
+    figures_covered: usize,
+    attempts: u32,
+}
+
+#[derive(Serialize)]
+struct Proof<'a> {
+    order_id: &'a str,
+    contract_id: &'a str,
+}
+
+fn as_json(accepted: &Accepted, sale: &Sale<'_>) -> Vec<u8> {
     let (snapshot, draft, report) = (accepted.snapshot(), accepted.draft(), accepted.report());
-    json!({
-        "order_id": sale.order_id,
-        "product": sale.product,
-        "subject": snapshot.subject(),
-        "as_of": snapshot.as_of().format(&Rfc3339).unwrap_or_default(),
-        "mode": sale.asked.mode,
-        "status": "ok",
-        "memo": {
-            "title": draft.title,
-            "summary": draft.summary,
-            "sections": draft.sections,
-            "markdown": draft.markdown(),
+    let body = Body {
+        order_id: sale.order_id,
+        product: sale.product,
+        subject: snapshot.subject(),
+        as_of: snapshot.as_of().format(&Rfc3339).unwrap_or_default(),
+        mode: sale.asked.mode,
+        status: "ok",
+        memo: Memo {
+            title: &draft.title,
+            summary: &draft.summary,
+            sections: &draft.sections,
+            markdown: draft.markdown(),
         },
-        "facts": snapshot.facts(),
-        "citations": report.citations,
-        "sourcing": {
-            "passed": report.passed,
-            "figures_checked": report.figures_checked,
-            "figures_covered": report.figures_covered,
-            "attempts": sale.attempts,
+        facts: snapshot.facts(),
+        citations: &report.citations,
+        sourcing: Sourcing {
+            passed: report.passed,
+            figures_checked: report.figures_checked,
+            figures_covered: report.figures_covered,
+            attempts: sale.attempts,
         },
-        "coverage_status": snapshot.coverage(),
-        "limits": snapshot.limits(),
-        "proof": {"order_id": sale.order_id, "contract_id": sale.contract_id},
-        "disclaimer": DISCLAIMER,
-    })
+        coverage_status: snapshot.coverage(),
+        limits: snapshot.limits(),
+        proof: Proof { order_id: sale.order_id, contract_id: sale.contract_id },
+        disclaimer: DISCLAIMER,
+    };
+    serde_json::to_vec(&body).expect("text, numbers and lists of them serialize")
 }
 
 /// The memo with its sources: what each citation stands for, and where it can be opened.

@@ -6,6 +6,9 @@
 mod figure;
 mod part;
 
+use std::collections::HashMap;
+use std::rc::Rc;
+
 use super::draft::{Draft, Mode, Section};
 use super::fact::Fact;
 use super::snapshot::{Coverage, Snapshot};
@@ -19,51 +22,72 @@ pub fn draft(snapshot: &Snapshot, mode: Mode) -> Draft {
     let subject = snapshot.subject();
     let name = words(&subject.name);
     let title = format!("{name}: financial facts");
+    let mut labels = Labels::default();
+    let lines: Vec<Line<'_>> =
+        snapshot.facts().iter().map(|fact| Line { fact, part: Part::of(fact), label: labels.of(fact) }).collect();
     let sections = Part::ALL
         .into_iter()
         .filter_map(|part| {
-            let facts: Vec<&Fact> = snapshot.facts().iter().filter(|fact| Part::of(fact) == part).collect();
+            let lines: Vec<&Line<'_>> = lines.iter().filter(|line| line.part == part).collect();
             let markdown = match mode {
-                Mode::Agent => table(&facts),
-                Mode::Human => sentences(&facts),
+                Mode::Agent => table(&lines),
+                Mode::Human => sentences(&lines),
             };
-            (!facts.is_empty()).then(|| Section { heading: part.heading().to_owned(), markdown })
+            (!lines.is_empty()).then(|| Section { heading: part.heading().to_owned(), markdown })
         })
         .collect();
-    Draft { title, summary: summary(snapshot, &name), sections }
+    Draft { title, summary: summary(snapshot, &lines, &name), sections }
 }
 
-fn summary(snapshot: &Snapshot, name: &str) -> String {
+/// A fact as it is written: where it stands and what it is called.
+struct Line<'a> {
+    fact: &'a Fact,
+    part: Part,
+    label: Rc<str>,
+}
+
+/// Labels that were made already: a measure has one for all its years.
+#[derive(Default)]
+struct Labels<'a>(HashMap<&'a str, Rc<str>>);
+
+impl<'a> Labels<'a> {
+    /// A label as a noun phrase: marks that Markdown or the gate would read are left out.
+    fn of(&mut self, fact: &'a Fact) -> Rc<str> {
+        Rc::clone(self.0.entry(&fact.label).or_insert_with(|| words(&fact.label).into()))
+    }
+}
+
+fn summary(snapshot: &Snapshot, lines: &[Line<'_>], name: &str) -> String {
     let coverage = match snapshot.coverage() {
         Coverage::Complete => "Every listed measure was found.",
         Coverage::Partial => "Some listed measures are missing.",
         Coverage::Narrow => "Only a few measures were found.",
     };
     let mut out = format!("Facts about {name}, each with its source. {coverage}");
-    for fact in snapshot.facts().iter().take(SUMMARY_FACTS_MAX) {
+    for line in lines.iter().take(SUMMARY_FACTS_MAX) {
         out.push(' ');
-        out.push_str(&sentence(fact));
+        out.push_str(&sentence(line));
     }
     out
 }
 
-fn table(facts: &[&Fact]) -> String {
+fn table(lines: &[&Line<'_>]) -> String {
     let mut out = String::from("| Measure | Period | Value |\n|---|---|---|\n");
-    for fact in facts {
-        out.push_str(&format!("| {} | {} | {} [{}] |\n", label(fact), period(fact), figure::of(fact), fact.id));
+    for Line { fact, label, .. } in lines {
+        out.push_str(&format!("| {label} | {} | {} [{}] |\n", period(fact), figure::of(fact), fact.id));
     }
     out
 }
 
-fn sentences(facts: &[&Fact]) -> String {
-    facts.iter().map(|fact| sentence(fact)).collect::<Vec<_>>().join("\n\n")
+fn sentences(lines: &[&Line<'_>]) -> String {
+    lines.iter().map(|line| sentence(line)).collect::<Vec<_>>().join("\n\n")
 }
 
 /// "Revenue (FY2024): $48,217,000,000 [C1]." A colon states the value without taking a side on its sign.
-fn sentence(fact: &Fact) -> String {
+fn sentence(Line { fact, label, .. }: &Line<'_>) -> String {
     let period = period(fact);
     let period = if period.is_empty() { String::new() } else { format!(" ({period})") };
-    format!("{}{period}: {} [{}].", label(fact), figure::of(fact), fact.id)
+    format!("{label}{period}: {} [{}].", figure::of(fact), fact.id)
 }
 
 /// The fiscal period, or the day on which it ends.
@@ -78,11 +102,6 @@ fn period(fact: &Fact) -> String {
 
 fn plain(period: &str) -> bool {
     !period.is_empty() && period.len() <= 3 && period.bytes().all(|b| b.is_ascii_alphanumeric())
-}
-
-/// A label as a noun phrase: marks that Markdown or the gate would read are left out.
-fn label(fact: &Fact) -> String {
-    words(&fact.label)
 }
 
 /// Text without signs of structure, and without digits that no rule of the gate knows as a name.

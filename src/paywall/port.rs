@@ -78,12 +78,12 @@ impl FacilitatorRequest {
     }
 
     /// The JSON body.
-    pub fn body(&self) -> Value {
-        serde_json::json!({
-            "x402Version": self.x402_version,
-            "paymentPayload": self.payment_payload,
-            "paymentRequirements": self.payment_requirements,
-        })
+    pub fn body(&self) -> String {
+        // members in the order of their names, as everything that is hashed has them
+        format!(
+            "{{\"paymentPayload\":{},\"paymentRequirements\":{},\"x402Version\":{}}}",
+            self.payment_payload, self.payment_requirements, self.x402_version
+        )
     }
 }
 

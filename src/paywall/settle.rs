@@ -15,7 +15,7 @@ use crate::store::journal::{Record, SettleClass, SettleEnd};
 
 /// Digest of a settle body, kept with the intent.
 pub(super) fn digest(request: &FacilitatorRequest) -> String {
-    canonical::address(&request.body())
+    canonical::sha256_hex(request.body().as_bytes())
 }
 
 impl Paywall {
@@ -29,15 +29,15 @@ impl Paywall {
         circumstances: Circumstances,
         amount: Atomic,
     ) -> Outcome {
-        let body = request.body();
         fault::point("before-settle");
-        let settlement = self.facilitator.settle(&SettleIntent::new(request, attempt, facilitator)).await;
+        let intent = SettleIntent::new(request, attempt, facilitator);
+        let settlement = self.facilitator.settle(&intent).await;
         fault::point("after-settle");
         let mut end = classify(settlement);
         if end.class != SettleClass::Settled {
             let SettleEnd { class, reason, .. } = &end;
             tracing::warn!(%payment_id, attempt, ?class, reason, "settle did not end with a transfer");
-            end.request = Some(body.to_string());
+            end.request = Some(intent.request().body());
         }
         let transaction = end.transaction.clone();
         let recorded = match self.journal.record(payment_id, attempt, end).await {
