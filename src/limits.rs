@@ -347,3 +347,37 @@ pub const CHAIN_FEE_PER_GAS_WEI_MAX: u128 = 1_000_000_000_000;
 
 /// Attempts at one broadcast: one more when the node says that the account's nonce was taken meanwhile.
 pub const CHAIN_SEND_ATTEMPTS_MAX: u32 = 2;
+// refunds
+
+/// Pause of the refund worker when nothing is due.
+pub const REFUND_PAUSE: Duration = Duration::from_secs(3);
+
+/// How long one worker may hold one refund; longer than [`REFUND_WORK`], so that it has let go before another one begins.
+pub const REFUND_LEASE: Duration = Duration::from_secs(150);
+
+/// Time for one try at one refund: looks at the chain and one broadcast, some twenty calls of a second.
+pub const REFUND_WORK: Duration = Duration::from_secs(120);
+
+/// Life of an authorization that the treasury signs. It is signed anew, under the same nonce, as often as needed.
+pub const REFUND_LIFE_S: u64 = 3_600;
+
+/// What must be left of that life for another broadcast: less, and the transaction may be mined too late.
+pub const REFUND_LIFE_LEFT_S: u64 = 120;
+
+/// First pause after a broadcast until the chain is asked for it; it doubles with each broadcast.
+pub const REFUND_MINED_WAIT: Duration = Duration::from_secs(15);
+
+/// First pause after a failed try; it doubles with each.
+pub const REFUND_RETRY_MIN: Duration = Duration::from_secs(5);
+
+/// Longest pause between two tries.
+pub const REFUND_RETRY_MAX: Duration = Duration::from_secs(3_600);
+
+/// Failed tries after which an operator is told and the pace is [`REFUND_PARKED`].
+pub const REFUND_FAILURES_MAX: u32 = 8;
+
+/// Pace of what is parked.
+pub const REFUND_PARKED: Duration = Duration::from_secs(24 * 3_600);
+
+/// Pause before a refund is looked at again that may not be sent now: by order of the operator, or while the node is away.
+pub const REFUND_REST: Duration = Duration::from_secs(30);

@@ -18,6 +18,7 @@ use crate::machine::State;
 use crate::money::Atomic;
 use crate::refusal::{Refusal, RefusalCode};
 use crate::store::journal::{Claim, DecisionKind, Record};
+use crate::store::refunds::list;
 use crate::store::{self};
 
 impl Paywall {
@@ -29,7 +30,7 @@ impl Paywall {
     ) -> Result<Outcome, store::Error> {
         match claim {
             Claim::Existing { payment_id, state } => self.answer_existing(purchase, payment_id, state).await,
-            Claim::Free { payment_id } => self.answer_from_rows(payment_id, purchase.offer.amount).await,
+            Claim::Free { payment_id } => self.answer_from_rows(purchase, payment_id).await,
             Claim::Reused { payment_id, state } => {
                 let detail = "This authorization was presented before, for another request or with another signature.";
                 let refusal =
@@ -80,7 +81,7 @@ impl Paywall {
             | State::Free
             | State::Dead
             | State::RefundOwed
-            | State::Refunded => self.answer_from_rows(payment_id, purchase.offer.amount).await,
+            | State::Refunded => self.answer_from_rows(purchase, payment_id).await,
         }
     }
 
@@ -169,9 +170,29 @@ impl Paywall {
         Ok(self.refuse_unclaimed(purchase, refusal))
     }
 
-    async fn answer_from_rows(&self, payment_id: Uuid, amount: Atomic) -> Result<Outcome, store::Error> {
-        let outcome = self.replay(payment_id, self.journal.load(payment_id).await?, amount)?;
+    async fn answer_from_rows(&self, purchase: &Purchase, payment_id: Uuid) -> Result<Outcome, store::Error> {
+        let record = self.journal.load(payment_id).await?;
+        if let Some(refusal) = self.refuse_returned(payment_id, &record).await? {
+            return self.refuse_noted(purchase, payment_id, refusal).await;
+        }
+        let outcome = self.replay(payment_id, record, purchase.offer.amount)?;
         self.note(payment_id, outcome).await
+    }
+
+    /// Money that nobody owes an answer for came in and goes back. None unless that is so and no refusal is stored, whose bytes
+    /// would be the answer.
+    async fn refuse_returned(&self, payment_id: Uuid, record: &Record) -> Result<Option<Refusal>, store::Error> {
+        let is_refused = record.decision.as_ref().is_some_and(|d| matches!(d.kind, DecisionKind::Refusal(_)));
+        if is_refused || !matches!(record.state, State::RefundOwed | State::Refunded) {
+            return Ok(None);
+        }
+        let Some(refund) = list::find_of_payment(self.journal.pool(), payment_id).await? else { return Ok(None) };
+        let detail = "The money of this payment came in without an answer that it pays for; it goes back to its payer.";
+        let status_url = record.order_id.as_ref().map(|id| format!("/api/orders/{id}"));
+        let refusal = Refusal::new(RefusalCode::ExecutionFailed, detail)
+            .with("payment", named(payment_id, record.state))
+            .with("refund", refund.shown(status_url));
+        Ok(Some(refusal))
     }
 
     /// Notes how a repeat was answered.
