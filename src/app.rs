@@ -21,6 +21,8 @@ use crate::http::{self, Rules, Shop, router, server};
 use crate::limits;
 use crate::paywall::contract::Contract;
 use crate::paywall::port::Member;
+use crate::paywall::port::chain::{Chain, Treasury};
+use crate::paywall::refunds::{RefundDesk, Terms};
 use crate::paywall::{Paywall, Policy};
 use crate::pipeline::Pipeline;
 use crate::pipeline::port::{Source, Synthesizer};
@@ -70,6 +72,10 @@ pub struct Parts {
     pub clock: Option<Arc<dyn Clock>>,
     /// How long calls to facilitators may take.
     pub budgets: Option<Budgets>,
+    /// The chain that is read.
+    pub chain: Option<Arc<dyn Chain>>,
+    /// Who pays refunds.
+    pub treasury: Option<Arc<dyn Treasury>>,
 }
 
 /// Why the service does not start.
@@ -132,7 +138,7 @@ impl App {
         pool: PgPool,
         pay_to: Address,
     ) -> Self {
-        let Assembled { shop, journal, simulated, faulty, network } = assembled;
+        let Assembled { shop, journal, simulated, faulty, network, desk } = assembled;
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
         let address = |l: &TcpListener| l.local_addr().unwrap_or_else(|_| SocketAddr::from(([0, 0, 0, 0], 0)));
         let app = Self {
@@ -154,6 +160,9 @@ impl App {
         tasks.spawn(server::serve(operator_listener, router::operator(&shop, token), stop.clone()));
         tasks.spawn(heartbeat(journal, stop.clone()));
         tasks.spawn(watch_facilitators(Arc::clone(&shop), network, stop.clone()));
+        if let Some(desk) = desk {
+            tasks.spawn(desk.run(stop.clone()));
+        }
         tasks.spawn(forget_old_rates(shop, stop));
         app
     }
@@ -203,6 +212,7 @@ struct Assembled {
     simulated: Option<Arc<Simulated>>,
     faulty: Option<Faulty>,
     network: crate::evm::Network,
+    desk: Option<Arc<RefundDesk>>,
 }
 
 async fn assemble(
@@ -217,7 +227,14 @@ async fn assemble(
     let public_url = settings.public_url.clone().unwrap_or_else(|| format!("http://{listening}"));
     let till = adapters::till(settings, pay_to)?;
     let products = catalog::parse(catalog::BUILT_IN, settings.payments.asset_decimals).map_err(say)?;
-    let chain = adapters::chain(settings, &till)?;
+    let chain = match parts.chain {
+        Some(chain) => Some(chain),
+        None => adapters::chain(settings, &till)?,
+    };
+    let treasury = match parts.treasury {
+        Some(treasury) => Some(treasury),
+        None => adapters::treasury(settings, &till)?,
+    };
     let contract = publish_contract(&products, &public_url, signer, chain.is_some(), &clock, pool).await?;
     let shelves = products
         .into_iter()
@@ -238,6 +255,10 @@ async fn assemble(
     };
     let identity = settings.identity.unwrap_or(pay_to);
     let journal = Journal::open(pool.clone(), chain.is_some()).await?;
+    let terms = Terms { network: till.network, asset: till.asset, auto: settings.payments.auto_refunds };
+    let desk = chain.clone().zip(treasury).map(|(chain, treasury)| {
+        Arc::new(RefundDesk::new(journal.clone(), chain, treasury, Arc::clone(&clock), terms))
+    });
     let policy = Policy {
         denied_payers: settings.denied_payers.clone(),
         own: [pay_to, identity].into(),
@@ -263,7 +284,7 @@ async fn assemble(
         address_rate: http::per_address(settings.rate_per_minute),
         work: TaskTracker::new(),
     };
-    Ok(Assembled { shop: Arc::new(shop), journal, simulated, faulty, network: till.network })
+    Ok(Assembled { shop: Arc::new(shop), journal, simulated, faulty, network: till.network, desk })
 }
 
 async fn publish_contract(

@@ -12,6 +12,7 @@ mod operator;
 mod orders;
 mod paid;
 mod problem;
+mod refunds;
 mod research;
 pub mod router;
 pub mod server;

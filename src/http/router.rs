@@ -8,7 +8,7 @@ use axum::routing::{MethodRouter, get};
 use http::StatusCode;
 
 use super::paid::{self, Counter};
-use super::{Shop, health, meta, operator, orders, problem, research, stack};
+use super::{Shop, health, meta, operator, orders, problem, refunds, research, stack};
 use crate::catalog::Kind;
 
 /// Routes of the public listener.
@@ -53,6 +53,7 @@ pub fn public(shop: &Arc<Shop>) -> Router {
 pub fn operator(shop: &Arc<Shop>, token: operator::TokenDigest) -> Router {
     let router = Router::new()
         .route("/api/ledger/margin", get(operator::margin))
+        .route("/api/refunds", get(refunds::list))
         .route_layer(middleware::from_fn_with_state(token, operator::authorize))
         .fallback(|| async { problem::plain(StatusCode::NOT_FOUND, "No such operator route.") })
         .method_not_allowed_fallback(|| async {
