@@ -34,7 +34,7 @@ use crate::store::{self};
 use crate::synth::faulty::Faulty;
 use crate::synth::renderer::Renderer;
 
-pub use adapters::load_or_create_key;
+pub use adapters::{load_or_create_key, load_treasury};
 
 /// A running service.
 pub struct App {

@@ -24,7 +24,7 @@ use crate::limits::{CHAIN_CALL_BUDGET, CHAIN_LOG_BLOCKS, CHAIN_LOG_CALLS_MAX, CH
 use crate::paywall::port::chain::{AuthorizationKey, Block, Chain, ChainFault, Landing, Use};
 
 pub use rpc::{BadNodeUrl, Rpc};
-pub use treasury::TreasuryRpc;
+pub use treasury::{Balances, TreasuryRpc};
 
 use evidence::{CANCELED, Pair, TRANSFER, USED, pair};
 use recent::Recent;

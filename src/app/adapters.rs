@@ -8,7 +8,7 @@ use sqlx::postgres::PgConnectOptions;
 use tokio_util::sync::CancellationToken;
 
 use super::{StartError, say};
-use crate::chain_rpc::{ChainRpc, TreasuryRpc};
+use crate::chain_rpc::{Balances, ChainRpc, TreasuryRpc};
 use crate::clock::Clock;
 use crate::config::{Filings, Settings};
 use crate::evm::{Address, SecretKey, TokenDomain};
@@ -63,6 +63,22 @@ pub(super) fn treasury(settings: &Settings, till: &Till) -> Result<Option<Arc<dy
     };
     let key = read_key(file)?;
     Ok(Some(Arc::new(TreasuryRpc::new(url, key, domain(till)).map_err(say)?)))
+}
+
+/// Who pays refunds and what he has, asked at this moment; None when no such key is named.
+pub async fn load_treasury(settings: &Settings) -> Result<Option<(Address, Balances)>, StartError> {
+    let payments = &settings.payments;
+    let (Some(url), Some(file)) = (&payments.rpc_url, &payments.treasury_key_file) else { return Ok(None) };
+    let domain = TokenDomain {
+        name: payments.asset_name.clone(),
+        version: payments.asset_version.clone(),
+        chain_id: payments.network.chain_id(),
+        contract: payments.asset,
+    };
+    let key = read_key(file)?;
+    let address = key.address();
+    let balances = TreasuryRpc::new(url, key, domain).map_err(say)?.load_balances().await.map_err(say)?;
+    Ok(Some((address, balances)))
 }
 
 fn domain(till: &Till) -> TokenDomain {

@@ -13,8 +13,8 @@ use tokio::sync::Mutex;
 
 use super::rpc::{BadNodeUrl, NodeError, Rpc, RpcFault};
 use super::transaction::{Signed, Transaction};
-use super::wire::{read_hash, read_header, read_quantity, read_wei};
-use crate::evm::{self, Address, B256, SecretKey, Signature, TokenDomain, TransferAuthorization, lower};
+use super::wire::{read_bytes, read_hash, read_header, read_quantity, read_uint, read_wei};
+use crate::evm::{self, Address, B256, SecretKey, Signature, TokenDomain, TransferAuthorization, U256, lower};
 use crate::limits::{CHAIN_CALL_BUDGET, CHAIN_FEE_PER_GAS_WEI_MAX, CHAIN_GAS_MAX, CHAIN_SEND_ATTEMPTS_MAX};
 use crate::paywall::port::chain::{ChainFault, Treasury};
 
@@ -23,6 +23,8 @@ sol! {
         address from, address to, uint256 value, uint256 validAfter, uint256 validBefore, bytes32 nonce,
         uint8 v, bytes32 r, bytes32 s
     ) external;
+
+    function balanceOf(address owner) external view returns (uint256);
 }
 
 /// The account that pays refunds, and the node that it sends through.
@@ -33,6 +35,15 @@ pub struct TreasuryRpc {
     domain: TokenDomain,
     // two broadcasts at a time would be given the same count of the account
     sending: Mutex<()>,
+}
+
+/// What a treasury has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Balances {
+    /// Atomic units of the token: what refunds are paid from.
+    pub token: U256,
+    /// Wei: what their gas is paid from.
+    pub gas_wei: u128,
 }
 
 /// How sending ended.
@@ -52,6 +63,20 @@ impl TreasuryRpc {
     /// The same over a client that others use too.
     pub fn with_rpc(rpc: Arc<Rpc>, key: SecretKey, domain: TokenDomain) -> Self {
         Self { rpc, key, domain, sending: Mutex::new(()) }
+    }
+
+    /// What the account has at this moment.
+    pub async fn load_balances(&self) -> Result<Balances, ChainFault> {
+        let own = self.key.address();
+        let data = hex::encode_prefixed(balanceOfCall { owner: own }.abi_encode());
+        let call = json!([{"to": lower(&self.domain.contract), "data": data}, "latest"]);
+        let token = self.rpc.call("eth_call", call).await?;
+        let token = read_bytes(&token).and_then(|bytes| read_uint(&bytes));
+        let gas = self.rpc.call("eth_getBalance", json!([lower(&own), "latest"])).await?;
+        Ok(Balances {
+            token: token.ok_or_else(|| unusable("balance of the token"))?,
+            gas_wei: read_wei(&gas).ok_or_else(|| unusable("balance"))?,
+        })
     }
 
     fn check_own(&self, authorization: &TransferAuthorization, signature: &[u8; 65]) -> Result<Signature, ChainFault> {

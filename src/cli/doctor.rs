@@ -8,7 +8,8 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::Place;
-use crate::app::{App, Parts};
+use crate::app::{self, App, Parts};
+use crate::chain_rpc::Balances;
 use crate::clock::{Clock, SystemClock};
 use crate::config::{self, Settings};
 use crate::evm::checksummed;
@@ -58,6 +59,7 @@ async fn examine(mut settings: Settings) -> Vec<Finding> {
     settings.listen.set_port(0);
     settings.operator_listen.set_port(0);
     let public_url = settings.public_url.clone().unwrap_or_else(|| "made of the listen address".into());
+    let treasury = treasury(&settings).await;
     let app = match App::start(settings, Parts::default(), CancellationToken::new()).await {
         Ok(app) => app,
         Err(error) => {
@@ -71,6 +73,7 @@ async fn examine(mut settings: Settings) -> Vec<Finding> {
     findings.push(database(&app).await);
     findings.push(clock(&app).await);
     findings.extend(facilitators(&app).await);
+    findings.extend(treasury);
     app.stop().await;
     findings
 }
@@ -93,6 +96,24 @@ async fn clock(app: &App) -> Finding {
         }
         Err(error) => Finding { what: "clock", good: false, detail: error.to_string() },
     }
+}
+
+/// Whether refunds can be paid: a key, something to pay from, and gas. None without such a key.
+async fn treasury(settings: &Settings) -> Option<Finding> {
+    let loaded = app::load_treasury(settings).await.transpose()?;
+    Some(match loaded {
+        Ok((address, Balances { token, gas_wei })) => {
+            let good = !token.is_zero() && gas_wei > 0;
+            let detail = format!(
+                "{}; {token} units of {}, {gas_wei} wei for gas{}",
+                checksummed(&address),
+                checksummed(&settings.payments.asset),
+                if good { "" } else { ": refunds cannot be paid" }
+            );
+            Finding { what: "treasury", good, detail }
+        }
+        Err(error) => Finding { what: "treasury", good: false, detail: error.to_string() },
+    })
 }
 
 /// One line for each; all of them are given the same time to list their kinds.

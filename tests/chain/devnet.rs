@@ -23,7 +23,7 @@ pub(crate) const TOKEN: &str = "0x036cbd53842c5426634e7929541ec2318f3dcf7e";
 const MINTER: &str = "0xa0Ee7A142d267C1f36714E4a8F75612F20a79720";
 
 /// What a fresh payer gets: 1,000 units of a token with 6 decimals.
-const PURSE: u64 = 1_000_000_000;
+pub(crate) const PURSE: u64 = 1_000_000_000;
 
 /// Folders of the kit.
 pub(crate) struct Kit {

@@ -9,20 +9,22 @@ use std::time::Duration;
 use alloy_primitives::{Address, B256, U256, hex};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use jim::chain_rpc::{Balances, TreasuryRpc};
 use jim::evm::{SecretKey, TokenDomain, TransferAuthorization, digest};
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::Case;
 use crate::buyers::{Signed, Version, sign_once};
-use crate::devnet::{Payer, TOKEN, Transfer};
+use crate::devnet::{PURSE, Payer, TOKEN, Transfer};
 use crate::process::wait_for;
 use crate::service::Jim;
 use crate::web::Answer;
 use crate::world::{PAY_TO, World, pay_to};
 
 /// All tests, in the order in which they run.
-pub(crate) const CASES: [Case; 2] = [
+pub(crate) const CASES: [Case; 3] = [
+    ("a_treasury_tells_what_it_can_pay", balances),
     ("another_amount_under_the_nonce_of_a_payment_goes_back", other_amount),
     ("a_denied_payment_that_a_third_party_submits_goes_back", denied),
 ];
@@ -63,6 +65,15 @@ impl Desk {
         assert_eq!(back(), [Transfer { from: self.treasury, to: payer.address, amount }], "{}", self.jim.tail());
         assert_eq!(world.moved(payer), [Transfer { from: payer.address, to: pay_to(), amount }]);
     }
+}
+
+fn balances(world: &World) {
+    let payer = world.payer("a treasury");
+    let key = SecretKey::from_hex(&payer.key).expect("a test key");
+    let treasury = TreasuryRpc::new(world.devnet.url(), key, domain()).expect("a URL");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let balances = runtime.block_on(treasury.load_balances()).expect("an answer");
+    assert_eq!(balances, Balances { token: U256::from(PURSE), gas_wei: 0 });
 }
 
 /// The payer has spent the nonce of his payment on another transfer to us: that is no purchase.
@@ -123,10 +134,8 @@ fn submit(world: &World, payer: &Payer, signed: &Signed, amount: Option<U256>) {
         valid_before: number("validBefore"),
         nonce: member("nonce").parse::<B256>().expect("a word"),
     };
-    let contract = TOKEN.parse().expect("an address");
-    let domain = TokenDomain { name: "USDC".to_owned(), version: "2".to_owned(), chain_id: 84_532, contract };
     let key = SecretKey::from_hex(&payer.key).expect("a test key");
-    let signature = key.sign(&digest(&authorization, &domain)).to_bytes();
+    let signature = key.sign(&digest(&authorization, &domain())).to_bytes();
     let words = [
         authorization.from.into_word(),
         authorization.to.into_word(),
@@ -140,6 +149,11 @@ fn submit(world: &World, payer: &Payer, signed: &Signed, amount: Option<U256>) {
     ];
     let function = "transferWithAuthorization(address,address,uint256,uint256,uint256,bytes32,uint8,bytes32,bytes32)";
     world.devnet.send(&world.web, function, &hex::encode(words.concat()));
+}
+
+fn domain() -> TokenDomain {
+    let contract = TOKEN.parse().expect("an address");
+    TokenDomain { name: "USDC".to_owned(), version: "2".to_owned(), chain_id: 84_532, contract }
 }
 
 fn text(answer: &Answer) -> String {
