@@ -16,7 +16,7 @@ use crate::clock::{Clock, SystemClock};
 use crate::config::{self, Settings};
 use crate::evm::Address;
 use crate::facilitator::{Budgets, Simulated};
-use crate::http::shelf::Shelf;
+use crate::http::shelf::{Shelf, Till};
 use crate::http::{self, Rules, Shop, router, server};
 use crate::limits;
 use crate::paywall::contract::Contract;
@@ -227,14 +227,7 @@ async fn assemble(
     let public_url = settings.public_url.clone().unwrap_or_else(|| format!("http://{listening}"));
     let till = adapters::till(settings, pay_to)?;
     let products = catalog::parse(catalog::BUILT_IN, settings.payments.asset_decimals).map_err(say)?;
-    let chain = match parts.chain {
-        Some(chain) => Some(chain),
-        None => adapters::chain(settings, &till)?,
-    };
-    let treasury = match parts.treasury {
-        Some(treasury) => Some(treasury),
-        None => adapters::treasury(settings, &till)?,
-    };
+    let (chain, treasury) = adapters::money(settings, &till, parts.chain, parts.treasury)?;
     let contract = publish_contract(&products, &public_url, signer, chain.is_some(), &clock, pool).await?;
     let shelves = products
         .into_iter()
@@ -255,10 +248,7 @@ async fn assemble(
     };
     let identity = settings.identity.unwrap_or(pay_to);
     let journal = Journal::open(pool.clone(), chain.is_some()).await?;
-    let terms = Terms { network: till.network, asset: till.asset, auto: settings.payments.auto_refunds };
-    let desk = chain.clone().zip(treasury).map(|(chain, treasury)| {
-        Arc::new(RefundDesk::new(journal.clone(), chain, treasury, Arc::clone(&clock), terms))
-    });
+    let desk = refund_desk(settings, &till, &journal, chain.clone().zip(treasury), &clock);
     let policy = Policy {
         denied_payers: settings.denied_payers.clone(),
         own: [pay_to, identity].into(),
@@ -266,10 +256,9 @@ async fn assemble(
         max_in_flight: settings.max_in_flight,
         contract_wallets: settings.payments.contract_wallets,
     };
-    let paywall = Paywall::new(journal.clone(), facilitator, chain, contract, Arc::clone(&clock), policy);
     let shop = Shop {
         shelves,
-        paywall: Arc::new(paywall),
+        paywall: Arc::new(Paywall::new(journal.clone(), facilitator, chain, contract, Arc::clone(&clock), policy)),
         synthesizer: synthesizer.name(),
         pipeline: Pipeline::new(source, synthesizer, Arc::clone(&clock), settings.max_attempts),
         pool: pool.clone(),
@@ -285,6 +274,19 @@ async fn assemble(
         work: TaskTracker::new(),
     };
     Ok(Assembled { shop: Arc::new(shop), journal, simulated, faulty, network: till.network, desk })
+}
+
+/// The desk that pays refunds, when there is a chain to read and a key to pay with.
+fn refund_desk(
+    settings: &Settings,
+    till: &Till,
+    journal: &Journal,
+    money: Option<(Arc<dyn Chain>, Arc<dyn Treasury>)>,
+    clock: &Arc<dyn Clock>,
+) -> Option<Arc<RefundDesk>> {
+    let (chain, treasury) = money?;
+    let terms = Terms { network: till.network, asset: till.asset, auto: settings.payments.auto_refunds };
+    Some(Arc::new(RefundDesk::new(journal.clone(), chain, treasury, Arc::clone(clock), terms)))
 }
 
 async fn publish_contract(

@@ -49,15 +49,29 @@ pub(super) fn till(settings: &Settings, pay_to: Address) -> Result<Till, StartEr
     })
 }
 
+type Money = (Option<Arc<dyn Chain>>, Option<Arc<dyn Treasury>>);
+
+/// The chain and the treasury: those that are given, or else what the settings name.
+pub(super) fn money(
+    settings: &Settings,
+    till: &Till,
+    given_chain: Option<Arc<dyn Chain>>,
+    given_treasury: Option<Arc<dyn Treasury>>,
+) -> Result<Money, StartError> {
+    let chain = if given_chain.is_some() { given_chain } else { chain(settings, till)? };
+    let treasury = if given_treasury.is_some() { given_treasury } else { treasury(settings, till)? };
+    Ok((chain, treasury))
+}
+
 /// The node that is read, when one is named.
-pub(super) fn chain(settings: &Settings, till: &Till) -> Result<Option<Arc<dyn Chain>>, StartError> {
+fn chain(settings: &Settings, till: &Till) -> Result<Option<Arc<dyn Chain>>, StartError> {
     let Some(url) = &settings.payments.rpc_url else { return Ok(None) };
     let chain = ChainRpc::new(url, till.network, u64::from(settings.payments.confirmations)).map_err(say)?;
     Ok(Some(Arc::new(chain)))
 }
 
 /// The key that pays refunds, when one is named.
-pub(super) fn treasury(settings: &Settings, till: &Till) -> Result<Option<Arc<dyn Treasury>>, StartError> {
+fn treasury(settings: &Settings, till: &Till) -> Result<Option<Arc<dyn Treasury>>, StartError> {
     let (Some(url), Some(file)) = (&settings.payments.rpc_url, &settings.payments.treasury_key_file) else {
         return Ok(None);
     };
