@@ -16,11 +16,14 @@ use crate::clock::{Clock, SystemClock};
 use crate::config::{self, Settings};
 use crate::evm::Address;
 use crate::facilitator::{Budgets, Simulated};
-use crate::http::shelf::Shelf;
+use crate::http::shelf::{Shelf, Till};
 use crate::http::{self, Rules, Shop, router, server};
 use crate::limits;
 use crate::paywall::contract::Contract;
 use crate::paywall::port::Member;
+use crate::paywall::port::chain::Chain;
+use crate::paywall::recovery::Recovery;
+use crate::paywall::recovery::sweep::Sweep;
 use crate::paywall::{Paywall, Policy};
 use crate::pipeline::Pipeline;
 use crate::pipeline::port::{Source, Synthesizer};
@@ -57,6 +60,13 @@ pub struct App {
     stop: CancellationToken,
     shop: Arc<Shop>,
     tasks: TaskTracker,
+    heart: Heart,
+}
+
+/// What says that this process lives: it beats until the last paid work has ended.
+struct Heart {
+    stop: CancellationToken,
+    task: tokio::task::JoinHandle<()>,
 }
 
 /// What tests put in place of an adapter.
@@ -70,6 +80,10 @@ pub struct Parts {
     pub clock: Option<Arc<dyn Clock>>,
     /// How long calls to facilitators may take.
     pub budgets: Option<Budgets>,
+    /// The chain that is read.
+    pub chain: Option<Arc<dyn Chain>>,
+    /// Pause between two rounds of recovery.
+    pub recovery_pause: Option<std::time::Duration>,
 }
 
 /// Why the service does not start.
@@ -113,7 +127,14 @@ impl App {
             Ok(pool) => pool,
             Err(error) => return Err(abandon(cluster, error.into()).await),
         };
-        match assemble(&settings, parts, signer, pay_to, listener.local_addr().map_err(say)?, &pool).await {
+        let public_addr = listener.local_addr().map_err(say)?;
+        let ready = async {
+            let assembled = assemble(&settings, parts, signer, pay_to, public_addr, &pool).await?;
+            // what died with its owner is written before anybody asks about it
+            assembled.recovery.on_start().await?;
+            Ok(assembled)
+        };
+        match ready.await {
             Ok(assembled) => {
                 Ok(Self::open(assembled, listener, operator_listener, token, new_token, cluster, pool, pay_to))
             }
@@ -132,8 +153,10 @@ impl App {
         pool: PgPool,
         pay_to: Address,
     ) -> Self {
-        let Assembled { shop, journal, simulated, faulty, network } = assembled;
+        let Assembled { shop, journal, recovery, simulated, faulty, network } = assembled;
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
+        let heart_stop = CancellationToken::new();
+        let beating = tokio::spawn(heartbeat(journal.clone(), heart_stop.clone()));
         let address = |l: &TcpListener| l.local_addr().unwrap_or_else(|_| SocketAddr::from(([0, 0, 0, 0], 0)));
         let app = Self {
             public_addr: address(&listener),
@@ -144,15 +167,16 @@ impl App {
             simulated,
             faulty,
             pay_to,
-            journal: journal.clone(),
+            journal,
             cluster,
             stop: stop.clone(),
             shop: Arc::clone(&shop),
             tasks: tasks.clone(),
+            heart: Heart { stop: heart_stop, task: beating },
         };
         tasks.spawn(server::serve(listener, router::public(&shop), stop.clone()));
         tasks.spawn(server::serve(operator_listener, router::operator(&shop, token), stop.clone()));
-        tasks.spawn(heartbeat(journal, stop.clone()));
+        tasks.spawn(recovery.run(stop.clone()));
         tasks.spawn(watch_facilitators(Arc::clone(&shop), network, stop.clone()));
         tasks.spawn(forget_old_rates(shop, stop));
         app
@@ -173,7 +197,8 @@ impl App {
         self.shop.paywall.facilitators()
     }
 
-    /// Stops taking requests, lets paid work end, gives up claims, closes the pool, and last stops the cluster.
+    /// Stops taking requests and recovering, lets paid work end while the heart beats on, gives up claims, closes the pool, and
+    /// last stops the cluster.
     pub async fn stop(self) {
         self.stop.cancel();
         self.tasks.close();
@@ -184,6 +209,10 @@ impl App {
                 open = self.shop.work.len(),
                 "paid work was still running; its payments can be presented again"
             );
+        }
+        self.heart.stop.cancel();
+        if let Err(error) = self.heart.task.await {
+            tracing::warn!(%error, "the heart had stopped before");
         }
         if let Err(error) = self.journal.retire().await {
             tracing::warn!(%error, "the claims of this process end by themselves in a few seconds");
@@ -200,6 +229,7 @@ impl App {
 struct Assembled {
     shop: Arc<Shop>,
     journal: Journal,
+    recovery: Recovery,
     simulated: Option<Arc<Simulated>>,
     faulty: Option<Faulty>,
     network: crate::evm::Network,
@@ -217,7 +247,10 @@ async fn assemble(
     let public_url = settings.public_url.clone().unwrap_or_else(|| format!("http://{listening}"));
     let till = adapters::till(settings, pay_to)?;
     let products = catalog::parse(catalog::BUILT_IN, settings.payments.asset_decimals).map_err(say)?;
-    let chain = adapters::chain(settings, &till)?;
+    let chain = match parts.chain {
+        Some(chain) => Some(chain),
+        None => adapters::chain(settings, &till)?,
+    };
     let contract = publish_contract(&products, &public_url, signer, chain.is_some(), &clock, pool).await?;
     let shelves = products
         .into_iter()
@@ -245,6 +278,13 @@ async fn assemble(
         max_in_flight: settings.max_in_flight,
         contract_wallets: settings.payments.contract_wallets,
     };
+    let recovery = Recovery::new(
+        journal.clone(),
+        chain.clone(),
+        sweep(&till, &shelves, contract.id()),
+        Arc::clone(&clock),
+        parts.recovery_pause.unwrap_or(limits::RECOVERY_PAUSE),
+    );
     let paywall = Paywall::new(journal.clone(), facilitator, chain, contract, Arc::clone(&clock), policy);
     let shop = Shop {
         shelves,
@@ -263,7 +303,33 @@ async fn assemble(
         address_rate: http::per_address(settings.rate_per_minute),
         work: TaskTracker::new(),
     };
-    Ok(Assembled { shop: Arc::new(shop), journal, simulated, faulty, network: till.network })
+    Ok(Assembled { shop: Arc::new(shop), journal, recovery, simulated, faulty, network: till.network })
+}
+
+/// The sweep for stranded money, where the client-broadcast rail is on.
+fn sweep(till: &Till, shelves: &[Arc<Shelf>], contract_id: &str) -> Option<Sweep> {
+    let secret = till.offer_secret.clone()?;
+    Some(Sweep {
+        secret,
+        network: till.network,
+        asset: till.asset,
+        asset_decimals: till.asset_decimals,
+        pay_to: till.pay_to,
+        contract_id: contract_id.to_owned(),
+        sold: shelves.iter().map(|shelf| (shelf.product.id.clone(), shelf.offer.clone())).collect(),
+    })
+}
+
+/// The configured database, migrated, and the private cluster that it is in, for a command that serves nothing.
+pub async fn open_database(
+    settings: &Settings,
+    cancel: CancellationToken,
+) -> Result<(PgPool, Option<Cluster>), StartError> {
+    let (cluster, options) = adapters::database(settings, cancel).await?;
+    match store::open(options).await {
+        Ok(pool) => Ok((pool, cluster)),
+        Err(error) => Err(abandon(cluster, error.into()).await),
+    }
 }
 
 async fn publish_contract(

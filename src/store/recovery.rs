@@ -3,12 +3,16 @@
 //!
 //! A list gives ids in the order of their key, from a key on; what is done about a payment is decided from a fresh read of it.
 
+mod holder;
+
 use sqlx::{PgPool, Row};
 use uuid::Uuid;
 
 use super::Error;
 use super::journal::{self, Evidence};
 use crate::limits;
+
+pub use holder::Holder;
 
 /// Place of a payment in a list: its moment (microseconds, 0 where the id itself is in order) and its id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,6 +26,12 @@ pub struct Key {
 impl Key {
     /// Before every payment.
     pub const FIRST: Self = Self { at_us: i64::MIN, payment_id: Uuid::nil() };
+
+    /// The place just before this one.
+    #[must_use]
+    pub fn before(self) -> Self {
+        Self { payment_id: Uuid::from_u128(self.payment_id.as_u128().saturating_sub(1)), ..self }
+    }
 }
 
 /// A list of payments that recovery works on.
@@ -38,6 +48,16 @@ pub enum List {
 }
 
 impl List {
+    /// The place of a payment that came at that time (unix seconds), before all others of that second.
+    pub fn place(self, unix_s: u64) -> Key {
+        let at_us = i64::try_from(unix_s.saturating_mul(1_000_000)).unwrap_or(i64::MAX);
+        match self {
+            Self::Unclear | Self::Landed | Self::Over => Key { at_us, payment_id: Uuid::nil() },
+            // ids are UUIDs of version 7: milliseconds first
+            Self::Unproven => Key { at_us: 0, payment_id: Uuid::from_u128(u128::from(unix_s) * 1_000 << 80) },
+        }
+    }
+
     const fn query(self) -> &'static str {
         match self {
             Self::Unclear => {
@@ -59,9 +79,11 @@ impl List {
                  order by e.at_us, e.payment_id limit $3"
             }
             Self::Unproven => {
-                "select 0::bigint as at_us, s.payment_id from settlements s where (0::bigint <= $1 or $1 < 0) and s.payment_id > $2 \
+                // $1 is not needed: ids are in the order of their time. The simulated facilitator moves nothing on any chain.
+                "select 0::bigint as at_us, s.payment_id from settlements s where $1::bigint is not null and s.payment_id > $2 \
                  and s.settled_at < now() - make_interval(secs => $4) and payment_state(s.payment_id) = 'settled' \
-                 and not is_proven(s.payment_id) order by s.payment_id limit $3"
+                 and not is_proven(s.payment_id) and not exists (select 1 from answers a where a.payment_id = s.payment_id \
+                 and a.facilitator = 'simulated') order by s.payment_id limit $3"
             }
         }
     }
@@ -100,14 +122,16 @@ pub struct Sighting {
     /// The transaction, lower-case hex with 0x.
     pub tx: String,
     /// Index of the log in the block.
-    pub log_index: i64,
+    pub log_index: u64,
+    /// When it was seen, microseconds since 1970.
+    pub seen_us: i64,
 }
 
 /// Transfers seen within [`limits::REORG_WATCH`] that charges of the exact rail rest on, after an id, in the order of their ids.
 pub async fn load_sightings(pool: &PgPool, after: i64) -> Result<Vec<Sighting>, Error> {
     let rows = sqlx::query(
-        "select e.evidence_id, e.payment_id, e.block, e.block_hash, e.tx_hash, e.log_index from chain_evidence e \
-         join payments p using (payment_id) where e.kind = 'transfer' and p.rail = 'exact' and e.evidence_id > $1 \
+        "select e.evidence_id, e.payment_id, e.block, e.block_hash, e.tx_hash, e.log_index, \
+         (extract(epoch from e.observed_at) * 1000000)::bigint as seen_us from chain_evidence e join payments p using (payment_id) where e.kind = 'transfer' and p.rail = 'exact' and e.evidence_id > $1 \
          and e.observed_at > now() - make_interval(secs => $2) and payment_state(e.payment_id) = 'settled' \
          and not exists (select 1 from chain_evidence l where l.kind = 'lost' and l.of_evidence = e.evidence_id) \
          order by e.evidence_id limit $3",
@@ -124,7 +148,8 @@ pub async fn load_sightings(pool: &PgPool, after: i64) -> Result<Vec<Sighting>, 
             block: u64::try_from(row.try_get::<i64, _>("block")?).unwrap_or(0),
             block_hash: row.try_get("block_hash")?,
             tx: row.try_get("tx_hash")?,
-            log_index: i64::from(row.try_get::<i32, _>("log_index")?),
+            log_index: u64::try_from(row.try_get::<i32, _>("log_index")?).unwrap_or(0),
+            seen_us: row.try_get("seen_us")?,
         })
     };
     rows.iter().map(sighting).collect()
