@@ -13,6 +13,7 @@ mod pager;
 pub mod sweep;
 
 use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,6 +31,9 @@ use crate::store::{self};
 use looker::Looker;
 use pager::{Paces, Pager};
 use sweep::Sweep;
+
+/// One look that is under way: the payment, and how it went.
+type Look = Pin<Box<dyn Future<Output = (Uuid, Result<(), Fault>)> + Send>>;
 
 /// Why a round ended early.
 #[derive(Debug, thiserror::Error)]
@@ -170,7 +174,12 @@ impl Recovery {
             };
             self.paces.note(key.payment_id, age);
         }
-        look_at_all(due.into_iter().map(|key| (key.payment_id, looker.look(key.payment_id)))).await
+        let mut looks: Vec<Look> = Vec::new();
+        for Key { payment_id, .. } in due {
+            let looker = looker.clone();
+            looks.push(Box::pin(async move { (payment_id, looker.look(payment_id).await) }));
+        }
+        look_at_all(looks).await
     }
 
     async fn look_at_sightings(&mut self, looker: &Looker) -> Result<(), Fault> {
@@ -182,18 +191,19 @@ impl Recovery {
         for sighting in &due {
             self.paces.note(sighting.payment_id, age(now_s, sighting.seen_us));
         }
-        look_at_all(due.iter().map(|sighting| (sighting.payment_id, looker.look_again(sighting)))).await
+        let mut looks: Vec<Look> = Vec::new();
+        for sighting in due {
+            let looker = looker.clone();
+            looks.push(Box::pin(async move { (sighting.payment_id, looker.look_again(&sighting).await) }));
+        }
+        look_at_all(looks).await
     }
 }
 
 /// Looks, some at a time and no longer than a list may take. A look that fails keeps no other one waiting; the database
 /// failing ends the round.
-async fn look_at_all<L>(looks: impl Iterator<Item = (Uuid, L)>) -> Result<(), Fault>
-where
-    L: Future<Output = Result<(), Fault>>,
-{
-    let mut looks = stream::iter(looks.map(|(payment_id, look)| async move { (payment_id, look.await) }))
-        .buffer_unordered(limits::RECOVERY_PARALLEL);
+async fn look_at_all(looks: Vec<Look>) -> Result<(), Fault> {
+    let mut looks = stream::iter(looks).buffer_unordered(limits::RECOVERY_PARALLEL);
     let all = async {
         while let Some((payment_id, looked)) = looks.next().await {
             match looked {
