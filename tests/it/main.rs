@@ -8,6 +8,7 @@ mod free;
 mod operator;
 mod paid;
 mod postgres;
+mod recovery;
 mod render;
 mod store;
 mod support;
