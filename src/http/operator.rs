@@ -137,8 +137,7 @@ pub(super) async fn list_payments(
         Ok((rows, unidentified)) => {
             let full = i64::try_from(rows.len()).is_ok_and(|n| n == limit);
             let next = rows.last().filter(|_| full).map(|row| row.payment_id);
-            let mut response =
-                Json(json!({"rows": rows, "next": next, "unidentified": unidentified})).into_response();
+            let mut response = Json(json!({"rows": rows, "next": next, "unidentified": unidentified})).into_response();
             response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
             response
         }

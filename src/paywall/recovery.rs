@@ -152,7 +152,9 @@ impl Recovery {
         self.landed.turn(&page, self.clock.unix_s());
         for Key { payment_id, .. } in page {
             match rows::strand(self.journal.pool(), payment_id).await {
-                Ok(true) => tracing::warn!(%payment_id, "its request died before there was an answer; the money goes back"),
+                Ok(true) => {
+                    tracing::warn!(%payment_id, "its request died before there was an answer; the money goes back")
+                }
                 Ok(false) => {}
                 Err(error) => tracing::error!(%error, %payment_id, "landed money could not be owed back"),
             }

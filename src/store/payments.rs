@@ -56,7 +56,7 @@ pub async fn load_page(pool: &PgPool, filter: &Filter, limit: i64) -> Result<Vec
          where e.payment_id = p.payment_id and e.kind = 'transfer' order by e.evidence_id desc limit 1)) as transaction, \
          nullif(a.facilitator, '') as facilitator, array(select e.kind from chain_evidence e where e.payment_id = p.payment_id \
          order by e.evidence_id) as evidence from payment_states p left join orders o on o.order_id = order_of(p.payment_id) \
-         left join settlements s using (payment_id) left join answers a using (payment_id) \
+         left join settlements s on s.payment_id = p.payment_id left join answers a on a.payment_id = p.payment_id \
          where ($1::text is null or p.state = $1) and ($2::timestamptz is null or p.created_at >= $2) \
          and ($3::timestamptz is null or p.created_at < $3) and ($4::uuid is null or p.payment_id < $4) \
          order by p.payment_id desc limit $5",

@@ -104,7 +104,9 @@ impl Looker {
             _ if after == State::RefundOwed => {
                 tracing::warn!(%payment_id, kind, ?before, "money came that nobody owes an answer for; it goes back");
             }
-            _ if after != before => tracing::info!(%payment_id, kind, ?before, ?after, "the chain says what became of it"),
+            _ if after != before => {
+                tracing::info!(%payment_id, kind, ?before, ?after, "the chain says what became of it")
+            }
             _ => tracing::debug!(%payment_id, kind, ?after, "the chain says that it was never charged"),
         }
         Ok(())

@@ -87,7 +87,9 @@ impl Sweep {
                 Ruling::Known => {}
                 Ruling::Open => open = Some(open.map_or(landing.block, |block: u64| block.min(landing.block))),
                 Ruling::Orphan(issued, key) => match self.store_orphan(pool, landing, issued, key).await {
-                    Ok(true) => tracing::warn!(%tx, %value, "money under an offer whose request never came; it goes back"),
+                    Ok(true) => {
+                        tracing::warn!(%tx, %value, "money under an offer whose request never came; it goes back")
+                    }
                     Ok(false) => {}
                     Err(error) => {
                         // for an operator to see to, and no reason to leave everybody's money behind it unread

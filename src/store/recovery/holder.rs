@@ -37,9 +37,7 @@ impl Holder {
         };
         let query = match self.holds {
             true => sqlx::query_scalar("select true").fetch_one(&mut session).await,
-            false => {
-                sqlx::query_scalar("select pg_try_advisory_lock($1)").bind(LOCK).fetch_one(&mut session).await
-            }
+            false => sqlx::query_scalar("select pg_try_advisory_lock($1)").bind(LOCK).fetch_one(&mut session).await,
         };
         let was = self.holds;
         self.holds = query?;

@@ -54,7 +54,12 @@ fn breaches() -> Vec<(&'static str, String)> {
     );
     vec![
         ("V1", format!("delete from answers where payment_id = {UNKNOWN};")),
-        ("V2", format!("insert into allowed_moves values ('exact', 'denied', 'refused'); select move_payment({DENIED}, 'refused', 'decide', 1);")),
+        (
+            "V2",
+            format!(
+                "insert into allowed_moves values ('exact', 'denied', 'refused'); select move_payment({DENIED}, 'refused', 'decide', 1);"
+            ),
+        ),
         ("V3", evidence(DENIED, "50000", "now() - interval '16 minutes'")),
         ("V4", format!("update answers set body = 'another memo' where payment_id = {SETTLED};")),
         (
@@ -111,7 +116,9 @@ async fn of_many_rows_twenty_are_shown_and_a_database_that_is_away_is_no_pass() 
 
     let mut command = Command::new(env!("CARGO_BIN_EXE_jim"));
     let data = TempDir::new().expect("a folder");
-    command.args(["doctor", "--invariants", "--database-url", "postgres://127.0.0.1:1/none", "--data-dir"]).arg(data.path());
+    command
+        .args(["doctor", "--invariants", "--database-url", "postgres://127.0.0.1:1/none", "--data-dir"])
+        .arg(data.path());
     let output = command.output().await.expect("it runs");
     assert_eq!(output.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&output.stdout).starts_with("FAIL database"));

@@ -24,8 +24,7 @@ async fn each_payment_is_listed_with_what_is_known_of_it() {
     let rows = listed["rows"].as_array().expect("rows");
     let short = |row: &Value| json!([row["state"], row["order_no"], row["transaction"], row["evidence"]]);
     let found: Vec<Value> = rows.iter().map(short).collect();
-    let expected =
-        json!([["refused", null, null, []], ["denied", 2, null, []], ["settled", 1, TX, []]]);
+    let expected = json!([["refused", null, null, []], ["denied", 2, null, []], ["settled", 1, TX, []]]);
     assert_eq!(Value::Array(found), expected);
     assert_eq!((&listed["next"], &listed["unidentified"]), (&Value::Null, &0.into()));
     let row = &rows[2];

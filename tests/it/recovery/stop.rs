@@ -29,7 +29,7 @@ fn serve(database: &TestDatabase, data: &Path, public: SocketAddr, stub: &StubFa
     command.args(["serve", "--no-download", "--database-url", &database.url(), "--listen", &public.to_string()]);
     command.arg("--config").arg(data.join("jim.toml")).arg("--data-dir").arg(data);
     let settings = format!(
-        "operator_listen = \"{}\"\nrate_per_minute = 0\n[payments]\nfacilitator_url = \"{}\"\n",
+        "operator_listen = \"{}\"\n[payments]\nfacilitator_url = \"{}\"\n[limits]\nrate_per_minute = 0\n",
         free_port(),
         stub.url()
     );
@@ -68,7 +68,8 @@ async fn pay(client: &reqwest::Client, base: &str, payment: &OutgoingPayment) ->
 #[tokio::test(flavor = "multi_thread")]
 async fn a_signal_under_load_drops_no_payment_that_cannot_be_resumed() {
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let (database, data, stub) = (fresh_database().await, TempDir::new().expect("a folder"), StubFacilitator::start().await);
+    let (database, data, stub) =
+        (fresh_database().await, TempDir::new().expect("a folder"), StubFacilitator::start().await);
     stub.on_settle((0..1_000).map(|_| Answer::Late(Duration::from_millis(100))));
     let public = free_port();
     let base = format!("http://{public}");
@@ -94,7 +95,8 @@ async fn a_signal_under_load_drops_no_payment_that_cannot_be_resumed() {
     tokio::time::sleep(Duration::from_millis(1_500)).await;
     let pid = Pid::from_raw(i32::try_from(running.id().expect("it runs")).expect("small")).expect("a pid");
     kill_process(pid, Signal::TERM).expect("sent");
-    let status = tokio::time::timeout(Duration::from_secs(30), running.wait()).await.expect("it ends").expect("a status");
+    let status =
+        tokio::time::timeout(Duration::from_secs(30), running.wait()).await.expect("it ends").expect("a status");
     over.store(true, Ordering::SeqCst);
     assert_eq!(status.code(), Some(0));
     let mut sent = Vec::new();

@@ -93,8 +93,7 @@ async fn money_under_an_offer_that_is_over_goes_back_once_and_foreign_money_is_s
     until(shore.pool(), CURSOR, &["4"]).await;
     let payment = "select concat_ws(' ', state, rail, payer, pay_to, auth_nonce, product, amount, amount_micros) from payment_states";
     let (payer, payee) = (jim::evm::lower(&Address::repeat_byte(0xbb)), jim::evm::lower(&shore.service.app.pay_to));
-    let expected =
-        format!("refund_owed client-broadcast {payer} {payee} {over:#x} research:fundamentals 50000 50000");
+    let expected = format!("refund_owed client-broadcast {payer} {payee} {over:#x} research:fundamentals 50000 50000");
     assert_eq!(column(shore.pool(), payment).await, [expected]);
     let refund = "select concat_ws(' ', reason, amount, to_addr, due_by > now() + interval '23 hours') from refunds";
     assert_eq!(column(shore.pool(), refund).await, [format!("orphan 50000 {payer} t")]);
@@ -105,7 +104,10 @@ async fn money_under_an_offer_that_is_over_goes_back_once_and_foreign_money_is_s
     assert_eq!((&listed["unidentified"], &listed["rows"][0]["rail"]), (&2.into(), &"client-broadcast".into()));
     assert_eq!(listed["rows"][0]["evidence"], serde_json::json!(["transfer"]));
     // read again from the beginning, as after a restore: nothing is owed twice
-    sqlx::raw_sql("update cursors set block = 1 where name like 'landings/%'").execute(shore.pool()).await.expect("back");
+    sqlx::raw_sql("update cursors set block = 1 where name like 'landings/%'")
+        .execute(shore.pool())
+        .await
+        .expect("back");
     until(shore.pool(), CURSOR, &["4"]).await;
     assert_eq!(column(shore.pool(), "select count(*)::text from refunds").await, ["1"]);
     assert_eq!(column(shore.pool(), FOREIGN).await.len(), 2);
