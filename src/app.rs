@@ -247,10 +247,7 @@ async fn assemble(
     let public_url = settings.public_url.clone().unwrap_or_else(|| format!("http://{listening}"));
     let till = adapters::till(settings, pay_to)?;
     let products = catalog::parse(catalog::BUILT_IN, settings.payments.asset_decimals).map_err(say)?;
-    let chain = match parts.chain {
-        Some(chain) => Some(chain),
-        None => adapters::chain(settings, &till)?,
-    };
+    let chain = parts.chain.map_or_else(|| adapters::chain(settings, &till), |chain| Ok(Some(chain)))?;
     let contract = publish_contract(&products, &public_url, signer, chain.is_some(), &clock, pool).await?;
     let shelves = products
         .into_iter()
@@ -271,20 +268,10 @@ async fn assemble(
     };
     let identity = settings.identity.unwrap_or(pay_to);
     let journal = Journal::open(pool.clone(), chain.is_some()).await?;
-    let policy = Policy {
-        denied_payers: settings.denied_payers.clone(),
-        own: [pay_to, identity].into(),
-        rate_per_minute: settings.rate_per_minute,
-        max_in_flight: settings.max_in_flight,
-        contract_wallets: settings.payments.contract_wallets,
-    };
-    let recovery = Recovery::new(
-        journal.clone(),
-        chain.clone(),
-        sweep(&till, &shelves, contract.id()),
-        Arc::clone(&clock),
-        parts.recovery_pause.unwrap_or(limits::RECOVERY_PAUSE),
-    );
+    let sweep = sweep(&till, &shelves, contract.id());
+    let pause = parts.recovery_pause.unwrap_or(limits::RECOVERY_PAUSE);
+    let recovery = Recovery::new(journal.clone(), chain.clone(), sweep, Arc::clone(&clock), pause);
+    let policy = policy(settings, [pay_to, identity]);
     let paywall = Paywall::new(journal.clone(), facilitator, chain, contract, Arc::clone(&clock), policy);
     let shop = Shop {
         shelves,
@@ -304,6 +291,17 @@ async fn assemble(
         work: TaskTracker::new(),
     };
     Ok(Assembled { shop: Arc::new(shop), journal, recovery, simulated, faulty, network: till.network })
+}
+
+/// What the settings say about payers and load; `own` are we ourselves.
+fn policy(settings: &Settings, own: [Address; 2]) -> Policy {
+    Policy {
+        denied_payers: settings.denied_payers.clone(),
+        own: own.into(),
+        rate_per_minute: settings.rate_per_minute,
+        max_in_flight: settings.max_in_flight,
+        contract_wallets: settings.payments.contract_wallets,
+    }
 }
 
 /// The sweep for stranded money, where the client-broadcast rail is on.
