@@ -22,6 +22,8 @@ use crate::limits;
 use crate::paywall::contract::Contract;
 use crate::paywall::port::Member;
 use crate::paywall::port::chain::{Chain, Treasury};
+use crate::paywall::recovery::Recovery;
+use crate::paywall::recovery::sweep::Sweep;
 use crate::paywall::refunds::{RefundDesk, Terms};
 use crate::paywall::{Paywall, Policy};
 use crate::pipeline::Pipeline;
@@ -59,6 +61,13 @@ pub struct App {
     stop: CancellationToken,
     shop: Arc<Shop>,
     tasks: TaskTracker,
+    heart: Heart,
+}
+
+/// What says that this process lives: it beats until the last paid work has ended.
+struct Heart {
+    stop: CancellationToken,
+    task: tokio::task::JoinHandle<()>,
 }
 
 /// What tests put in place of an adapter.
@@ -76,6 +85,8 @@ pub struct Parts {
     pub chain: Option<Arc<dyn Chain>>,
     /// Who pays refunds.
     pub treasury: Option<Arc<dyn Treasury>>,
+    /// Pause between two rounds of recovery.
+    pub recovery_pause: Option<std::time::Duration>,
 }
 
 /// Why the service does not start.
@@ -119,7 +130,14 @@ impl App {
             Ok(pool) => pool,
             Err(error) => return Err(abandon(cluster, error.into()).await),
         };
-        match assemble(&settings, parts, signer, pay_to, listener.local_addr().map_err(say)?, &pool).await {
+        let public_addr = listener.local_addr().map_err(say)?;
+        let ready = async {
+            let assembled = assemble(&settings, parts, signer, pay_to, public_addr, &pool).await?;
+            // what died with its owner is written before anybody asks about it
+            assembled.recovery.on_start().await?;
+            Ok(assembled)
+        };
+        match ready.await {
             Ok(assembled) => {
                 Ok(Self::open(assembled, listener, operator_listener, token, new_token, cluster, pool, pay_to))
             }
@@ -138,8 +156,10 @@ impl App {
         pool: PgPool,
         pay_to: Address,
     ) -> Self {
-        let Assembled { shop, journal, simulated, faulty, network, desk } = assembled;
+        let Assembled { shop, journal, recovery, simulated, faulty, network, desk } = assembled;
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
+        let heart_stop = CancellationToken::new();
+        let beating = tokio::spawn(heartbeat(journal.clone(), heart_stop.clone()));
         let address = |l: &TcpListener| l.local_addr().unwrap_or_else(|_| SocketAddr::from(([0, 0, 0, 0], 0)));
         let app = Self {
             public_addr: address(&listener),
@@ -150,15 +170,16 @@ impl App {
             simulated,
             faulty,
             pay_to,
-            journal: journal.clone(),
+            journal,
             cluster,
             stop: stop.clone(),
             shop: Arc::clone(&shop),
             tasks: tasks.clone(),
+            heart: Heart { stop: heart_stop, task: beating },
         };
         tasks.spawn(server::serve(listener, router::public(&shop), stop.clone()));
         tasks.spawn(server::serve(operator_listener, router::operator(&shop, token), stop.clone()));
-        tasks.spawn(heartbeat(journal, stop.clone()));
+        tasks.spawn(recovery.run(stop.clone()));
         tasks.spawn(watch_facilitators(Arc::clone(&shop), network, stop.clone()));
         if let Some(desk) = desk {
             tasks.spawn(desk.run(stop.clone()));
@@ -182,7 +203,8 @@ impl App {
         self.shop.paywall.facilitators()
     }
 
-    /// Stops taking requests, lets paid work end, gives up claims, closes the pool, and last stops the cluster.
+    /// Stops taking requests and recovering, lets paid work end while the heart beats on, gives up claims, closes the pool, and
+    /// last stops the cluster.
     pub async fn stop(self) {
         self.stop.cancel();
         self.tasks.close();
@@ -193,6 +215,10 @@ impl App {
                 open = self.shop.work.len(),
                 "paid work was still running; its payments can be presented again"
             );
+        }
+        self.heart.stop.cancel();
+        if let Err(error) = self.heart.task.await {
+            tracing::warn!(%error, "the heart had stopped before");
         }
         if let Err(error) = self.journal.retire().await {
             tracing::warn!(%error, "the claims of this process end by themselves in a few seconds");
@@ -209,6 +235,7 @@ impl App {
 struct Assembled {
     shop: Arc<Shop>,
     journal: Journal,
+    recovery: Recovery,
     simulated: Option<Arc<Simulated>>,
     faulty: Option<Faulty>,
     network: crate::evm::Network,
@@ -249,13 +276,10 @@ async fn assemble(
     let identity = settings.identity.unwrap_or(pay_to);
     let journal = Journal::open(pool.clone(), chain.is_some()).await?;
     let desk = refund_desk(settings, &till, &journal, chain.clone().zip(treasury), &clock);
-    let policy = Policy {
-        denied_payers: settings.denied_payers.clone(),
-        own: [pay_to, identity].into(),
-        rate_per_minute: settings.rate_per_minute,
-        max_in_flight: settings.max_in_flight,
-        contract_wallets: settings.payments.contract_wallets,
-    };
+    let sweep = sweep(&till, &shelves, contract.id());
+    let pause = parts.recovery_pause.unwrap_or(limits::RECOVERY_PAUSE);
+    let recovery = Recovery::new(journal.clone(), chain.clone(), sweep, Arc::clone(&clock), pause);
+    let policy = policy(settings, [pay_to, identity]);
     let shop = Shop {
         shelves,
         paywall: Arc::new(Paywall::new(journal.clone(), facilitator, chain, contract, Arc::clone(&clock), policy)),
@@ -273,7 +297,7 @@ async fn assemble(
         address_rate: http::per_address(settings.rate_per_minute),
         work: TaskTracker::new(),
     };
-    Ok(Assembled { shop: Arc::new(shop), journal, simulated, faulty, network: till.network, desk })
+    Ok(Assembled { shop: Arc::new(shop), journal, recovery, simulated, faulty, network: till.network, desk })
 }
 
 /// The desk that pays refunds, when there is a chain to read and a key to pay with.
@@ -287,6 +311,43 @@ fn refund_desk(
     let (chain, treasury) = money?;
     let terms = Terms { network: till.network, asset: till.asset, auto: settings.payments.auto_refunds };
     Some(Arc::new(RefundDesk::new(journal.clone(), chain, treasury, Arc::clone(clock), terms)))
+}
+
+/// What the settings say about payers and load; `own` are we ourselves.
+fn policy(settings: &Settings, own: [Address; 2]) -> Policy {
+    Policy {
+        denied_payers: settings.denied_payers.clone(),
+        own: own.into(),
+        rate_per_minute: settings.rate_per_minute,
+        max_in_flight: settings.max_in_flight,
+        contract_wallets: settings.payments.contract_wallets,
+    }
+}
+
+/// The sweep for stranded money, where the client-broadcast rail is on.
+fn sweep(till: &Till, shelves: &[Arc<Shelf>], contract_id: &str) -> Option<Sweep> {
+    let secret = till.offer_secret.clone()?;
+    Some(Sweep {
+        secret,
+        network: till.network,
+        asset: till.asset,
+        asset_decimals: till.asset_decimals,
+        pay_to: till.pay_to,
+        contract_id: contract_id.to_owned(),
+        sold: shelves.iter().map(|shelf| (shelf.product.id.clone(), shelf.offer.clone())).collect(),
+    })
+}
+
+/// The configured database, migrated, and the private cluster that it is in, for a command that serves nothing.
+pub async fn open_database(
+    settings: &Settings,
+    cancel: CancellationToken,
+) -> Result<(PgPool, Option<Cluster>), StartError> {
+    let (cluster, options) = adapters::database(settings, cancel).await?;
+    match store::open(options).await {
+        Ok(pool) => Ok((pool, cluster)),
+        Err(error) => Err(abandon(cluster, error.into()).await),
+    }
 }
 
 async fn publish_contract(

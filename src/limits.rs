@@ -381,3 +381,63 @@ pub const REFUND_PARKED: Duration = Duration::from_secs(24 * 3_600);
 
 /// Pause before a refund is looked at again that may not be sent now: by order of the operator, or while the node is away.
 pub const REFUND_REST: Duration = Duration::from_secs(30);
+// recovery
+
+/// Pause between two rounds of recovery: an outcome that the chain knows is found within a few seconds.
+pub const RECOVERY_PAUSE: Duration = Duration::from_secs(5);
+
+/// Longest pause of recovery while the database or the node does not answer.
+pub const RECOVERY_PAUSE_MAX: Duration = Duration::from_secs(60);
+
+/// Payments of one list in one round. With eight asked at a time a round ends within seconds on a public node.
+pub const RECOVERY_PAGE: i64 = 100;
+
+/// Payments that are asked about at one time: public nodes allow some tens of calls a second.
+pub const RECOVERY_PARALLEL: usize = 8;
+
+/// Time for one list in one round; what is left over comes in the next one. A node that hangs must not keep the other lists waiting.
+pub const RECOVERY_STAGE: Duration = Duration::from_secs(15);
+
+/// Least and longest time between two looks at one payment. It grows with the payment's age, by the next divisor.
+pub const RECOVERY_LOOK: (Duration, Duration) = (Duration::from_secs(4), Duration::from_secs(60));
+
+/// The share of a payment's age that passes before it is looked at again.
+pub const RECOVERY_LOOK_SHARE: u32 = 10;
+
+/// Payments whose last look is remembered; at that many the memory is cleared, which costs only some looks too early.
+pub const RECOVERY_LOOKS_KEPT: usize = 100_000;
+
+/// After a whole pass over a list the next one begins this long ago: the longest authorization, its margin, and slack. Once in
+/// [`RECOVERY_FULL`] it begins at the first payment ever.
+pub const RECOVERY_BACK: Duration = Duration::from_secs(2 * 3_600);
+
+/// How often a list is walked from its first payment.
+pub const RECOVERY_FULL: Duration = Duration::from_secs(3_600);
+
+/// A charge that the facilitator named is proven by the chain no later than this, or somebody asks why.
+pub const EVIDENCE_DUE: Duration = Duration::from_secs(15 * 60);
+
+/// A transfer that was seen no longer ago than this is looked at again for a reorganisation: three hundred blocks of two seconds.
+pub const REORG_WATCH: Duration = Duration::from_secs(10 * 60);
+
+/// Seconds after which no lease is open that was given before: the longest lease, and a slow commit.
+pub const LEASE_S_MAX: i32 = 150;
+
+/// Moves that one statement writes for dead owners.
+pub const LAPSES_MAX: i32 = 100;
+
+/// Statements of that kind on a start, before the listener opens; what is left over is written by the rounds.
+pub const LAPSE_CALLS_MAX: u32 = 100;
+
+/// Time after which the server ends the session of a holder of recovery that says nothing: another process takes over. Longer
+/// than a list of a round may take.
+pub const RECOVERY_SILENCE: Duration = Duration::from_secs(120);
+
+/// Log queries of the sweep in one round.
+pub const SWEEP_CHUNKS_MAX: u32 = 10;
+
+/// Rows of one page of payments for the operator.
+pub const PAYMENTS_PAGE_MAX: i64 = 500;
+
+/// Rows of one invariant that `jim doctor` shows.
+pub const BREACHES_SHOWN_MAX: usize = 20;

@@ -8,6 +8,7 @@
 //! - `settle`: the settle call and its outcome, first or repeated
 //! - [`repeat`]: a payment that was presented before, or whose purchase another one holds
 //! - [`evidence`]: what the chain says where the facilitator left it open
+//! - [`recovery`]: what is found out without a request
 //! - [`refunds`]: pays back what is owed
 //! - [`contract`]: what refusals are signed under
 
@@ -16,6 +17,7 @@ pub mod contract;
 pub mod evidence;
 pub mod outcome;
 pub mod port;
+pub mod recovery;
 pub mod refunds;
 pub mod repeat;
 mod settle;

@@ -7,6 +7,8 @@ pub mod filing_cache;
 pub mod invariants;
 pub mod journal;
 pub mod margin;
+pub mod payments;
+pub mod recovery;
 pub mod refunds;
 pub mod simulated;
 

@@ -1,4 +1,5 @@
-//! `jim doctor`: everything that a start needs, looked at without serving. Exit status: 0 all fine, 1 not.
+//! `jim doctor`: everything that a start needs, looked at without serving; with `--invariants`, what must hold in the database.
+//! Exit status: 0 all fine, 1 not.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -16,6 +17,7 @@ use crate::evm::checksummed;
 use crate::limits;
 use crate::paywall::port::Member;
 use crate::store;
+use crate::store::invariants::{self, Breach, INVARIANTS};
 
 /// Longest difference between our clock and the database's.
 const CLOCK_DIFFERENCE_MAX: Duration = Duration::from_secs(30);
@@ -28,6 +30,9 @@ const FACILITATOR_WAIT: Duration = Duration::from_secs(10);
 pub(super) struct Doctor {
     #[command(flatten)]
     place: Place,
+    /// Check nothing but what must hold in the database at every moment, and show the rows that do not.
+    #[arg(long)]
+    invariants: bool,
 }
 
 /// One line of the report.
@@ -40,6 +45,7 @@ struct Finding {
 impl Doctor {
     pub(super) async fn run(self) -> ExitCode {
         let findings = match config::load(self.place.config.as_deref(), &self.place.overrides()) {
+            Ok(settings) if self.invariants => audit(&settings).await,
             Ok(settings) => examine(settings).await,
             Err(error) => vec![Finding { what: "settings", good: false, detail: error.to_string() }],
         };
@@ -48,6 +54,39 @@ impl Doctor {
         }
         if findings.iter().all(|f| f.good) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
     }
+}
+
+/// One line for each invariant, with the rows that break it below.
+async fn audit(settings: &Settings) -> Vec<Finding> {
+    let failed = |what, detail| vec![Finding { what, good: false, detail }];
+    let (pool, cluster) = match app::open_database(settings, CancellationToken::new()).await {
+        Ok(opened) => opened,
+        Err(error) => return failed("database", error.to_string()),
+    };
+    let found = invariants::find_breaches(&pool).await;
+    pool.close().await;
+    if let Some(cluster) = cluster
+        && let Err(error) = cluster.stop().await
+    {
+        return failed("database", format!("the private cluster did not stop: {error}"));
+    }
+    match found {
+        Ok(breaches) => INVARIANTS.iter().map(|invariant| judge(invariant.id, invariant.breach, &breaches)).collect(),
+        Err(error) => failed("invariants", error.to_string()),
+    }
+}
+
+fn judge(id: &'static str, breach: &str, breaches: &[Breach]) -> Finding {
+    let rows: Vec<&str> = breaches.iter().filter(|b| b.id == id).map(|b| b.row.as_str()).collect();
+    if rows.is_empty() {
+        return Finding { what: id, good: true, detail: format!("no row is {breach}") };
+    }
+    let shown = rows.iter().take(limits::BREACHES_SHOWN_MAX).map(|row| format!("\n       {row}"));
+    let rest = rows.len().saturating_sub(limits::BREACHES_SHOWN_MAX);
+    let more = if rest > 0 { format!("\n       and {rest} more") } else { String::new() };
+    let count = rows.len();
+    let word = if count == 1 { "breach" } else { "breaches" };
+    Finding { what: id, good: false, detail: format!("{count} {word}: {breach}{}{more}", shown.collect::<String>()) }
 }
 
 async fn examine(mut settings: Settings) -> Vec<Finding> {

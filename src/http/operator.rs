@@ -1,4 +1,4 @@
-//! The operator's view: the margin ledger. Behind a bearer token, on a listener of its own.
+//! The operator's view: the margin ledger and the payments. Behind a bearer token, on a listener of its own.
 
 use std::sync::Arc;
 
@@ -18,7 +18,9 @@ use uuid::Uuid;
 use super::{Shop, problem};
 use crate::canonical;
 use crate::limits;
+use crate::machine::State as PaymentState;
 use crate::store::margin::{self, Filter};
+use crate::store::payments;
 
 /// SHA-256 of the operator's token: what is kept in memory and compared.
 #[derive(Clone, Debug)]
@@ -90,6 +92,58 @@ pub(super) async fn margin(
         Err(error) => {
             tracing::error!(%error, "the ledger could not be read");
             problem::plain(StatusCode::SERVICE_UNAVAILABLE, "The ledger cannot be read at this moment.")
+        }
+    }
+}
+
+/// Filters of the payments.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AskPayments {
+    state: Option<String>,
+    from: Option<String>,
+    to: Option<String>,
+    page: Option<Uuid>,
+    limit: Option<i64>,
+}
+
+/// `{rows, next, unidentified}`: one page of payments, newest first; `next` is the `page` that follows it. `unidentified` counts
+/// transfers that belong to no payment.
+pub(super) async fn list_payments(
+    State(shop): State<Arc<Shop>>,
+    ask: Result<Query<AskPayments>, axum::extract::rejection::QueryRejection>,
+) -> Response {
+    let Query(ask) = match ask {
+        Ok(ask) => ask,
+        Err(error) => return problem::plain(StatusCode::BAD_REQUEST, &error.body_text()),
+    };
+    let (from, to) = match (instant(ask.from.as_deref()), instant(ask.to.as_deref())) {
+        (Ok(from), Ok(to)) => (from, to),
+        _ => {
+            return problem::plain(StatusCode::BAD_REQUEST, "from and to are RFC 3339 times, as 2026-11-30T00:00:00Z.");
+        }
+    };
+    if ask.state.as_deref().is_some_and(|name| PaymentState::from_name(name).is_none()) {
+        let names = PaymentState::ALL.map(PaymentState::name).join(", ");
+        return problem::plain(StatusCode::BAD_REQUEST, &format!("state is one of {names}."));
+    }
+    let filter = payments::Filter { state: ask.state, from, to, before: ask.page };
+    let limit = ask.limit.unwrap_or(100).clamp(1, limits::PAYMENTS_PAGE_MAX);
+    let loaded = async {
+        let rows = payments::load_page(&shop.pool, &filter, limit).await?;
+        Ok::<_, crate::store::Error>((rows, payments::count_unidentified(&shop.pool).await?))
+    };
+    match loaded.await {
+        Ok((rows, unidentified)) => {
+            let full = i64::try_from(rows.len()).is_ok_and(|n| n == limit);
+            let next = rows.last().filter(|_| full).map(|row| row.payment_id);
+            let mut response = Json(json!({"rows": rows, "next": next, "unidentified": unidentified})).into_response();
+            response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+            response
+        }
+        Err(error) => {
+            tracing::error!(%error, "the payments could not be read");
+            problem::plain(StatusCode::SERVICE_UNAVAILABLE, "The payments cannot be read at this moment.")
         }
     }
 }

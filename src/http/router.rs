@@ -54,6 +54,7 @@ pub fn operator(shop: &Arc<Shop>, token: operator::TokenDigest) -> Router {
     let router = Router::new()
         .route("/api/ledger/margin", get(operator::margin))
         .route("/api/refunds", get(refunds::list))
+        .route("/api/payments", get(operator::list_payments))
         .route_layer(middleware::from_fn_with_state(token, operator::authorize))
         .fallback(|| async { problem::plain(StatusCode::NOT_FOUND, "No such operator route.") })
         .method_not_allowed_fallback(|| async {

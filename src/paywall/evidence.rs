@@ -6,7 +6,7 @@
 use uuid::Uuid;
 
 use super::Paywall;
-use super::port::chain::{AuthorizationKey, Chain, ChainFault, Use};
+use super::port::chain::{AuthorizationKey, Chain, ChainFault, Landing, Use};
 use crate::evm::{lower, parse_address, parse_word};
 use crate::limits;
 use crate::machine::State;
@@ -52,15 +52,7 @@ pub async fn find_evidence(chain: &dyn Chain, authorization: &Authorization) -> 
     let head = chain.load_head().await?;
     let since_s = u64::try_from(authorization.since_s).unwrap_or(0).saturating_sub(limits::CLOCK_SKEW_S);
     Ok(match chain.find_use(&key, since_s).await? {
-        Some(Use::Transferred(landing)) if lower(&landing.to) == authorization.pay_to => Some(Evidence::Transfer {
-            block: landing.block,
-            block_hash: format!("{:#x}", landing.block_hash),
-            tx: format!("{:#x}", landing.tx),
-            log_index: landing.log_index,
-            from: lower(&landing.key.authorizer),
-            to: lower(&landing.to),
-            value: landing.value.to_string(),
-        }),
+        Some(Use::Transferred(landing)) if lower(&landing.to) == authorization.pay_to => Some(transfer_of(&landing)),
         // the payer spent the nonce on somebody else: what he signed for us is void
         Some(Use::Transferred(landing)) => Some(Evidence::Cancelled {
             block: landing.block,
@@ -77,6 +69,19 @@ pub async fn find_evidence(chain: &dyn Chain, authorization: &Authorization) -> 
             unused.then_some(Evidence::UnusedAfterExpiry { block: head.number })
         }
     })
+}
+
+/// Money that moved, as evidence.
+pub(super) fn transfer_of(landing: &Landing) -> Evidence {
+    Evidence::Transfer {
+        block: landing.block,
+        block_hash: format!("{:#x}", landing.block_hash),
+        tx: format!("{:#x}", landing.tx),
+        log_index: landing.log_index,
+        from: lower(&landing.key.authorizer),
+        to: lower(&landing.to),
+        value: landing.value.to_string(),
+    }
 }
 
 /// The authorization as the chain knows it.

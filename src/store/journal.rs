@@ -24,6 +24,7 @@ use rows::read_state;
 use transitions::{ClaimOf, DecisionOf, SettleOf};
 use writer::Writer;
 
+pub(crate) use evidence::refund_nonce;
 pub use evidence::{Authorization, Evidence};
 pub use rows::{Claim, Decision, DecisionKind, Held, NewPayment, OrderRow, Record, RunRow, SettleClass, SettleEnd};
 

@@ -8,6 +8,7 @@ mod free;
 mod operator;
 mod paid;
 mod postgres;
+mod recovery;
 mod refunds;
 mod render;
 mod store;

@@ -66,6 +66,23 @@ pub(crate) async fn fresh_database() -> TestDatabase {
 }
 
 impl TestDatabase {
+    /// Another database with the same rows. Nobody may be connected to this one but its own pool, which is closed.
+    pub(crate) async fn copy(&self) -> TestDatabase {
+        self.pool.close().await;
+        let shared = SHARED.get_or_init(Shared::begin).await;
+        let name = format!("t_{}_{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let mut admin = connect(&shared.cluster, "postgres").await;
+        execute(&mut admin, format!("create database {name} template {}", self.name)).await;
+        let options = shared.cluster.connect_options(&name);
+        let pool = PgPoolOptions::new().max_connections(8).connect_with(options.clone()).await.expect("a pool");
+        TestDatabase { pool, options, name }
+    }
+
+    /// A connection of its own, for statements that change the session.
+    pub(crate) async fn session(&self) -> PgConnection {
+        self.options.connect().await.expect("a connection")
+    }
+
     /// The database as a `postgres://` address, for code that takes one.
     pub(crate) fn url(&self) -> String {
         let socket = self.options.get_socket().expect("a cluster on a socket").display();
