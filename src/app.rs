@@ -21,6 +21,7 @@ use crate::http::{self, Rules, Shop, router, server};
 use crate::limits;
 use crate::paywall::contract::Contract;
 use crate::paywall::port::Member;
+use crate::paywall::port::chain::Chain;
 use crate::paywall::{Paywall, Policy};
 use crate::pipeline::Pipeline;
 use crate::pipeline::port::{Source, Synthesizer};
@@ -70,6 +71,8 @@ pub struct Parts {
     pub clock: Option<Arc<dyn Clock>>,
     /// How long calls to facilitators may take.
     pub budgets: Option<Budgets>,
+    /// The chain that is read.
+    pub chain: Option<Arc<dyn Chain>>,
 }
 
 /// Why the service does not start.
@@ -217,7 +220,10 @@ async fn assemble(
     let public_url = settings.public_url.clone().unwrap_or_else(|| format!("http://{listening}"));
     let till = adapters::till(settings, pay_to)?;
     let products = catalog::parse(catalog::BUILT_IN, settings.payments.asset_decimals).map_err(say)?;
-    let chain = adapters::chain(settings, &till)?;
+    let chain = match parts.chain {
+        Some(chain) => Some(chain),
+        None => adapters::chain(settings, &till)?,
+    };
     let contract = publish_contract(&products, &public_url, signer, chain.is_some(), &clock, pool).await?;
     let shelves = products
         .into_iter()

@@ -1,6 +1,7 @@
 //! What several integration tests build on.
 
 pub(crate) mod buyer;
+pub(crate) mod chain;
 pub(crate) mod database;
 pub(crate) mod facilitator;
 pub(crate) mod refusal;
