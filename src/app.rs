@@ -20,13 +20,14 @@ use crate::http::shelf::Shelf;
 use crate::http::{self, Rules, Shop, router, server};
 use crate::limits;
 use crate::paywall::contract::Contract;
+use crate::paywall::landing::Landings;
 use crate::paywall::port::Member;
 use crate::paywall::port::chain::Chain;
 use crate::paywall::{Paywall, Policy};
 use crate::pipeline::Pipeline;
 use crate::pipeline::port::{Source, Synthesizer};
 use crate::postgres::{self, Cluster};
-use crate::refusal::document::Deployment;
+use crate::refusal::document::{Deployment, RefundPromise};
 use crate::signer::{self, Signer};
 use crate::store::journal::Journal;
 use crate::store::{self};
@@ -224,7 +225,11 @@ async fn assemble(
         Some(chain) => Some(chain),
         None => adapters::chain(settings, &till)?,
     };
-    let contract = publish_contract(&products, &public_url, signer, chain.is_some(), &clock, pool).await?;
+    let refund = till.offer_secret.is_some().then(|| RefundPromise {
+        is_automatic: settings.payments.auto_refunds,
+        status_url: format!("{public_url}/api/orders/{{order_id}}"),
+    });
+    let contract = publish_contract(&products, &public_url, signer, chain.is_some(), refund, &clock, pool).await?;
     let shelves = products
         .into_iter()
         .map(|p| Shelf::new(p, &till, &public_url, contract.extension(), clock.unix_s()).map(Arc::new))
@@ -251,7 +256,12 @@ async fn assemble(
         max_in_flight: settings.max_in_flight,
         contract_wallets: settings.payments.contract_wallets,
     };
-    let paywall = Paywall::new(journal.clone(), facilitator, chain, contract, Arc::clone(&clock), policy);
+    let mut paywall = Paywall::new(journal.clone(), facilitator, chain, contract, Arc::clone(&clock), policy);
+    if let Some(secret) = &till.offer_secret {
+        let sold = shelves.iter().map(|shelf| (shelf.product.clone(), shelf.offer.clone())).collect();
+        let orders_url = format!("{public_url}/api/orders/");
+        paywall = paywall.with_landings(Landings { secret: Arc::clone(secret), sold, orders_url });
+    }
     let shop = Shop {
         shelves,
         paywall: Arc::new(paywall),
@@ -277,6 +287,7 @@ async fn publish_contract(
     public_url: &str,
     signer: Signer,
     has_chain: bool,
+    refund: Option<RefundPromise>,
     clock: &Arc<dyn Clock>,
     pool: &PgPool,
 ) -> Result<Arc<Contract>, StartError> {
@@ -290,6 +301,7 @@ async fn publish_contract(
             }
             false => "the facilitator's answer when the same payment is presented again; no chain is read",
         },
+        refund,
     };
     let url = format!("{public_url}/api/meta/refusal-contract");
     Ok(Arc::new(Contract::publish(pool, &deployment, url, signer, clock.now()).await?))

@@ -6,6 +6,7 @@
 //! - [`admission`]: from a decoded payment to [`Verified`], or to an answer that needs no work
 //! - [`verified`]: commit or refuse
 //! - `settle`: the settle call and its outcome, first or repeated
+//! - [`landing`]: a payment that has moved its money before the request
 //! - [`repeat`]: a payment that was presented before, or whose purchase another one holds
 //! - [`evidence`]: what the chain says where the facilitator left it open
 //! - [`contract`]: what refusals are signed under
@@ -13,6 +14,7 @@
 pub mod admission;
 pub mod contract;
 pub mod evidence;
+pub mod landing;
 pub mod outcome;
 pub mod port;
 pub mod repeat;
@@ -33,6 +35,7 @@ use crate::ledger::PayerClass;
 use crate::store::journal::Journal;
 use crate::x402::SCHEME;
 use contract::Contract;
+use landing::Landings;
 use port::chain::Chain;
 use port::{Facilitator, Kind, Member};
 
@@ -59,6 +62,7 @@ pub struct Paywall {
     journal: Journal,
     facilitator: Arc<dyn Facilitator>,
     chain: Option<Arc<dyn Chain>>,
+    landings: Option<Landings>,
     contract: Arc<Contract>,
     clock: Arc<dyn Clock>,
     policy: Policy,
@@ -81,6 +85,7 @@ impl Paywall {
             journal,
             facilitator,
             chain,
+            landings: None,
             contract,
             clock,
             payer_rate: NonZeroU32::new(policy.rate_per_minute).map(|n| RateLimiter::keyed(Quota::per_minute(n))),

@@ -7,6 +7,7 @@ pub mod filing_cache;
 pub mod invariants;
 pub mod journal;
 pub mod margin;
+pub mod refunds;
 pub mod simulated;
 
 use std::time::Duration;
