@@ -25,6 +25,17 @@ pub(crate) struct Jim {
 impl Jim {
     /// Starts `jim serve` with recorded filings and the given facilitator, and waits until it is ready.
     pub(crate) fn start(web: &Web, facilitator: &Facilitator, pay_to: &str, logs: &Path) -> Self {
+        Self::start_with(web, facilitator, pay_to, logs, &[])
+    }
+
+    /// The same with more variables.
+    pub(crate) fn start_with(
+        web: &Web,
+        facilitator: &Facilitator,
+        pay_to: &str,
+        logs: &Path,
+        settings: &[(&str, &str)],
+    ) -> Self {
         let data = TempDir::new().expect("a folder");
         // a root's jim runs Postgres as another user, who must be able to walk in
         fs::set_permissions(data.path(), fs::Permissions::from_mode(0o755)).expect("permissions");
@@ -37,7 +48,8 @@ impl Jim {
             .env("JIM_DATA_DIR", data.path().join("data"))
             .env("JIM_PAYMENTS__FACILITATOR_URL", facilitator.url())
             .env("JIM_PAYMENTS__PAY_TO", pay_to)
-            .env("JIM_FILINGS__SOURCE", "sample");
+            .env("JIM_FILINGS__SOURCE", "sample")
+            .envs(settings.iter().copied());
         let mut process = Running::start("jim", logs, &mut command);
         let url = format!("http://{listen}");
         wait_for("jim to be ready", READY_WAIT, || {
