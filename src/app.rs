@@ -16,7 +16,7 @@ use crate::clock::{Clock, SystemClock};
 use crate::config::{self, Settings};
 use crate::evm::Address;
 use crate::facilitator::{Budgets, Simulated};
-use crate::http::shelf::Shelf;
+use crate::http::shelf::{Shelf, Till};
 use crate::http::{self, Rules, Shop, router, server};
 use crate::limits;
 use crate::paywall::contract::Contract;
@@ -221,14 +221,8 @@ async fn assemble(
     let public_url = settings.public_url.clone().unwrap_or_else(|| format!("http://{listening}"));
     let till = adapters::till(settings, pay_to)?;
     let products = catalog::parse(catalog::BUILT_IN, settings.payments.asset_decimals).map_err(say)?;
-    let chain = match parts.chain {
-        Some(chain) => Some(chain),
-        None => adapters::chain(settings, &till)?,
-    };
-    let refund = till.offer_secret.is_some().then(|| RefundPromise {
-        is_automatic: settings.payments.auto_refunds,
-        status_url: format!("{public_url}/api/orders/{{order_id}}"),
-    });
+    let chain = parts.chain.map_or_else(|| adapters::chain(settings, &till), |chain| Ok(Some(chain)))?;
+    let refund = refund_promise(settings, &public_url);
     let contract = publish_contract(&products, &public_url, signer, chain.is_some(), refund, &clock, pool).await?;
     let shelves = products
         .into_iter()
@@ -242,11 +236,7 @@ async fn assemble(
         None => adapters::open_filings(settings, pool, &clock).await?,
     };
     let faulty = (settings.demo_faults).then(Faulty::default);
-    let synthesizer: Arc<dyn Synthesizer> = match (parts.synthesizer, &faulty) {
-        (Some(synthesizer), _) => synthesizer,
-        (None, Some(faulty)) => Arc::new(faulty.clone()),
-        (None, None) => Arc::new(Renderer),
-    };
+    let synthesizer = parts.synthesizer.unwrap_or_else(|| writer(faulty.as_ref()));
     let identity = settings.identity.unwrap_or(pay_to);
     let journal = Journal::open(pool.clone(), chain.is_some()).await?;
     let policy = Policy {
@@ -257,10 +247,8 @@ async fn assemble(
         contract_wallets: settings.payments.contract_wallets,
     };
     let mut paywall = Paywall::new(journal.clone(), facilitator, chain, contract, Arc::clone(&clock), policy);
-    if let Some(secret) = &till.offer_secret {
-        let sold = shelves.iter().map(|shelf| (shelf.product.clone(), shelf.offer.clone())).collect();
-        let orders_url = format!("{public_url}/api/orders/");
-        paywall = paywall.with_landings(Landings { secret: Arc::clone(secret), sold, orders_url });
+    if let Some(landings) = landings(&till, &shelves, &public_url) {
+        paywall = paywall.with_landings(landings);
     }
     let shop = Shop {
         shelves,
@@ -280,6 +268,27 @@ async fn assemble(
         work: TaskTracker::new(),
     };
     Ok(Assembled { shop: Arc::new(shop), journal, simulated, faulty, network: till.network })
+}
+
+fn writer(faulty: Option<&Faulty>) -> Arc<dyn Synthesizer> {
+    match faulty {
+        Some(faulty) => Arc::new(faulty.clone()),
+        None => Arc::new(Renderer),
+    }
+}
+
+/// What the client-broadcast rail needs to know, where it is switched on.
+fn landings(till: &Till, shelves: &[Arc<Shelf>], public_url: &str) -> Option<Landings> {
+    let secret = Arc::clone(till.offer_secret.as_ref()?);
+    let sold = shelves.iter().map(|shelf| (shelf.product.clone(), shelf.offer.clone())).collect();
+    Some(Landings { secret, sold, orders_url: format!("{public_url}/api/orders/") })
+}
+
+fn refund_promise(settings: &Settings, public_url: &str) -> Option<RefundPromise> {
+    settings.payments.rails.client_broadcast.then(|| RefundPromise {
+        is_automatic: settings.payments.auto_refunds,
+        status_url: format!("{public_url}/api/orders/{{order_id}}"),
+    })
 }
 
 async fn publish_contract(
