@@ -20,6 +20,7 @@ use crate::http::shelf::{Shelf, Till};
 use crate::http::{self, Rules, Shop, router, server};
 use crate::limits;
 use crate::paywall::contract::Contract;
+use crate::paywall::landing::Landings;
 use crate::paywall::port::Member;
 use crate::paywall::port::chain::{Chain, Treasury};
 use crate::paywall::recovery::Recovery;
@@ -29,7 +30,7 @@ use crate::paywall::{Paywall, Policy};
 use crate::pipeline::Pipeline;
 use crate::pipeline::port::{Source, Synthesizer};
 use crate::postgres::{self, Cluster};
-use crate::refusal::document::Deployment;
+use crate::refusal::document::{Deployment, RefundPromise};
 use crate::signer::{self, Signer};
 use crate::store::journal::Journal;
 use crate::store::{self};
@@ -255,7 +256,8 @@ async fn assemble(
     let till = adapters::till(settings, pay_to)?;
     let products = catalog::parse(catalog::BUILT_IN, settings.payments.asset_decimals).map_err(say)?;
     let (chain, treasury) = adapters::money(settings, &till, parts.chain, parts.treasury)?;
-    let contract = publish_contract(&products, &public_url, signer, chain.is_some(), &clock, pool).await?;
+    let refund = refund_promise(settings, &public_url);
+    let contract = publish_contract(&products, &public_url, signer, chain.is_some(), refund, &clock, pool).await?;
     let shelves = products
         .into_iter()
         .map(|p| Shelf::new(p, &till, &public_url, contract.extension(), clock.unix_s()).map(Arc::new))
@@ -268,11 +270,7 @@ async fn assemble(
         None => adapters::open_filings(settings, pool, &clock).await?,
     };
     let faulty = (settings.demo_faults).then(Faulty::default);
-    let synthesizer: Arc<dyn Synthesizer> = match (parts.synthesizer, &faulty) {
-        (Some(synthesizer), _) => synthesizer,
-        (None, Some(faulty)) => Arc::new(faulty.clone()),
-        (None, None) => Arc::new(Renderer),
-    };
+    let synthesizer = parts.synthesizer.unwrap_or_else(|| writer(faulty.as_ref()));
     let identity = settings.identity.unwrap_or(pay_to);
     let journal = Journal::open(pool.clone(), chain.is_some()).await?;
     let desk = refund_desk(settings, &till, &journal, chain.clone().zip(treasury), &clock);
@@ -280,9 +278,13 @@ async fn assemble(
     let pause = parts.recovery_pause.unwrap_or(limits::RECOVERY_PAUSE);
     let recovery = Recovery::new(journal.clone(), chain.clone(), sweep, Arc::clone(&clock), pause);
     let policy = policy(settings, [pay_to, identity]);
+    let mut paywall = Paywall::new(journal.clone(), facilitator, chain, contract, Arc::clone(&clock), policy);
+    if let Some(landings) = landings(&till, &shelves, &public_url) {
+        paywall = paywall.with_landings(landings);
+    }
     let shop = Shop {
         shelves,
-        paywall: Arc::new(Paywall::new(journal.clone(), facilitator, chain, contract, Arc::clone(&clock), policy)),
+        paywall: Arc::new(paywall),
         synthesizer: synthesizer.name(),
         pipeline: Pipeline::new(source, synthesizer, Arc::clone(&clock), settings.max_attempts),
         pool: pool.clone(),
@@ -350,11 +352,33 @@ pub async fn open_database(
     }
 }
 
+fn writer(faulty: Option<&Faulty>) -> Arc<dyn Synthesizer> {
+    match faulty {
+        Some(faulty) => Arc::new(faulty.clone()),
+        None => Arc::new(Renderer),
+    }
+}
+
+/// What the client-broadcast rail needs to know, where it is switched on.
+fn landings(till: &Till, shelves: &[Arc<Shelf>], public_url: &str) -> Option<Landings> {
+    let secret = Arc::clone(till.offer_secret.as_ref()?);
+    let sold = shelves.iter().map(|shelf| (shelf.product.clone(), shelf.offer.clone())).collect();
+    Some(Landings { secret, sold, orders_url: format!("{public_url}/api/orders/") })
+}
+
+fn refund_promise(settings: &Settings, public_url: &str) -> Option<RefundPromise> {
+    settings.payments.rails.client_broadcast.then(|| RefundPromise {
+        is_automatic: settings.payments.auto_refunds,
+        status_url: format!("{public_url}/api/orders/{{order_id}}"),
+    })
+}
+
 async fn publish_contract(
     products: &[Product],
     public_url: &str,
     signer: Signer,
     has_chain: bool,
+    refund: Option<RefundPromise>,
     clock: &Arc<dyn Clock>,
     pool: &PgPool,
 ) -> Result<Arc<Contract>, StartError> {
@@ -368,6 +392,7 @@ async fn publish_contract(
             }
             false => "the facilitator's answer when the same payment is presented again; no chain is read",
         },
+        refund,
     };
     let url = format!("{public_url}/api/meta/refusal-contract");
     Ok(Arc::new(Contract::publish(pool, &deployment, url, signer, clock.now()).await?))

@@ -6,6 +6,7 @@
 //! - [`admission`]: from a decoded payment to [`Verified`], or to an answer that needs no work
 //! - [`verified`]: commit or refuse
 //! - `settle`: the settle call and its outcome, first or repeated
+//! - [`landing`]: a payment that has moved its money before the request
 //! - [`repeat`]: a payment that was presented before, or whose purchase another one holds
 //! - [`evidence`]: what the chain says where the facilitator left it open
 //! - [`recovery`]: what is found out without a request
@@ -15,6 +16,7 @@
 pub mod admission;
 pub mod contract;
 pub mod evidence;
+pub mod landing;
 pub mod outcome;
 pub mod port;
 pub mod recovery;
@@ -37,6 +39,7 @@ use crate::ledger::PayerClass;
 use crate::store::journal::Journal;
 use crate::x402::SCHEME;
 use contract::Contract;
+use landing::Landings;
 use port::chain::Chain;
 use port::{Facilitator, Kind, Member};
 
@@ -63,6 +66,7 @@ pub struct Paywall {
     journal: Journal,
     facilitator: Arc<dyn Facilitator>,
     chain: Option<Arc<dyn Chain>>,
+    landings: Option<Landings>,
     contract: Arc<Contract>,
     clock: Arc<dyn Clock>,
     policy: Policy,
@@ -85,6 +89,7 @@ impl Paywall {
             journal,
             facilitator,
             chain,
+            landings: None,
             contract,
             clock,
             payer_rate: NonZeroU32::new(policy.rate_per_minute).map(|n| RateLimiter::keyed(Quota::per_minute(n))),

@@ -3,6 +3,12 @@
 use super::Shop;
 use crate::refusal::document::{ORDER_OF_CHECKS, markdown_section};
 
+/// The second rail, where it is switched on.
+const LANDING: &str = "## If you broadcast the transfer yourself\n\nTake the entry of `accepts` whose `assetTransferMethod` is \
+     `eip3009-client-broadcast`, send `transferWithAuthorization` under its `nonce`, then send the request with `accepted` as it was \
+     and `payload` `{\"txHash\": ..}`. A request that is refused after that owes all of the money back to whoever paid: see `refund` \
+     in its body.\n\n";
+
 /// What an agent needs to buy, in under 4,000 characters of prose.
 pub(super) fn llms(shop: &Shop) -> String {
     let url = &shop.public_url;
@@ -23,6 +29,9 @@ pub(super) fn llms(shop: &Shop) -> String {
          - [OpenAPI]({url}/openapi.json)\n- [Catalogue with prices]({url}/api/v1/services)\n\
          - [Refusal contract]({url}/api/meta/refusal-contract)\n- [How to verify]({url}/verification.md)\n\n"
     ));
+    if shop.paywall.takes_landings() {
+        out.push_str(LANDING);
+    }
     out.push_str(&markdown_section());
     out
 }

@@ -11,7 +11,9 @@ use serde_json::{Value, json};
 
 use super::{Shop, problem};
 use crate::machine;
+use crate::paywall::landing::shown_refund;
 use crate::paywall::repeat::shown_state;
+use crate::store::refunds;
 
 /// State of an order.
 pub(super) async fn show(State(shop): State<Arc<Shop>>, Path(order_id): Path<String>) -> Response {
@@ -28,13 +30,24 @@ pub(super) async fn show(State(shop): State<Arc<Shop>>, Path(order_id): Path<Str
     if let (Some(transaction), Value::Object(payment)) = (order.transaction, &mut payment) {
         payment.insert("tx".into(), transaction.into());
     }
-    let body = json!({
+    let refund = match refunds::load_of_payment(&shop.pool, order.payment_id).await {
+        Ok(refund) => refund,
+        Err(error) => {
+            tracing::error!(%error, "the refund of an order could not be read");
+            return problem::plain(StatusCode::SERVICE_UNAVAILABLE, "The order cannot be read at this moment.");
+        }
+    };
+    let mut body = json!({
         "order_id": order_id,
         "state": state,
         "charged": charged,
         "payment": payment,
         "proof": {"order_id": order_id, "contract_id": shop.paywall.contract().id()},
     });
+    if let Some(refund) = refund {
+        let status_url = format!("{}/api/orders/{order_id}", shop.public_url);
+        body["refund"] = shown_refund(&refund, Some(&status_url));
+    }
     let mut response = Json(body).into_response();
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response

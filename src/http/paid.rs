@@ -30,14 +30,12 @@ use crate::evm::checksummed;
 use crate::limits;
 use crate::paywall::admission::{Admission, Purchase, request_fp};
 use crate::paywall::contract::Circumstances;
+use crate::paywall::landing::{self, Asked, LandingPurchase};
 use crate::paywall::{Home, Outcome, Presence, Verified};
 use crate::pipeline::port::Lookup;
 use crate::refusal::{Refusal, RefusalCode};
 use crate::strict_json;
-use crate::x402::{self, Presented, Version};
-
-/// Answer to a payment by a transfer that the buyer has broadcast.
-const NO_BROADCAST: &str = "the client-broadcast rail is not switched on";
+use crate::x402::{self, BroadcastPayment, Presented, Version};
 
 /// A route that is sold.
 #[derive(Clone)]
@@ -75,16 +73,30 @@ pub(super) async fn sell(State(counter): State<Counter>, request: Request, next:
         return problem::challenge(&counter.shop, &counter.shelf);
     }
     match read(&counter, request).await {
-        Ok((parts, purchase, asked)) => serve(counter, parts, purchase, asked, next).await,
+        Ok((parts, wanted)) => serve(counter, parts, wanted, next).await,
         Err(response) => *response,
     }
+}
+
+/// What is bought, and how it is paid.
+struct Wanted {
+    payment: Means,
+    // None where the request is refused whatever was paid
+    asked: Option<Fundamentals>,
+    version: Version,
+    request_id: String,
+}
+
+enum Means {
+    Signed(Purchase),
+    Landed(LandingPurchase),
 }
 
 /// A response instead of service. Boxed: it is large, and the way on is the common one.
 type Stop = Box<Response>;
 
 /// Everything that is checked before a payment is acted on.
-async fn read(counter: &Counter, request: Request) -> Result<(Parts, Purchase, Fundamentals), Stop> {
+async fn read(counter: &Counter, request: Request) -> Result<(Parts, Wanted), Stop> {
     let Counter { shop, shelf } = counter;
     let (parts, body) = request.into_parts();
     let body = read_body(&parts, body).await?;
@@ -96,48 +108,108 @@ async fn read(counter: &Counter, request: Request) -> Result<(Parts, Purchase, F
         let about = Circumstances { request_fp: fp(), ..Circumstances::default() };
         Box::new(problem::refusal(shop, &refusal, &about))
     };
-    rate_by_address(shop, &parts).map_err(refuse)?;
-    let chain = rule_call_chain(shop, &parts.headers).map_err(refuse)?;
-    let asked = read_input(shop, &query, document.as_ref()).map_err(refuse)?;
-    let payment = match read_payment(&parts.headers).map_err(refuse)? {
+    let ruled = rule_request(shop, &parts, &query, document.as_ref());
+    let takes_landings = shop.paywall.takes_landings();
+    if let (Err(refusal), false) = (&ruled, takes_landings) {
+        return Err(refuse(refusal.clone()));
+    }
+    let request_id = RequestId::of(&parts.extensions);
+    let presented = read_payment(&parts.headers);
+    let payment = match presented {
+        // money has moved: a request that is refused is recorded all the same
+        Ok(Some(Presented::Broadcast(payment))) if takes_landings => {
+            let wanted = want_landed(counter, payment, ruled, fp(), request_id);
+            return Ok((parts, wanted));
+        }
+        other => other,
+    };
+    let (depth, asked) = ruled.map_err(refuse)?;
+    let payment = match payment.map_err(refuse)? {
         Some(Presented::Exact(payment)) => payment,
-        Some(Presented::Broadcast(_)) => return Err(Box::new(problem::unpaid(shop, shelf, NO_BROADCAST))),
+        Some(Presented::Broadcast(_)) => return Err(Box::new(problem::unpaid(shop, shelf, landing::NOT_SOLD))),
         None => return Err(Box::new(problem::challenge(shop, shelf))),
     };
-    let Some(asked) = asked else {
-        let detail = "A payment came without a subject: name a ticker.";
-        return Err(refuse(Refusal::new(RefusalCode::InsufficientSubject, detail)));
-    };
+    let asked = asked.ok_or_else(|| refuse(without_subject()))?;
+    let version = payment.version;
     let purchase = Purchase {
         product: shelf.product.clone(),
         offer: shelf.offer.clone(),
         payment,
         request_fp: fp(),
-        request_id: RequestId::of(&parts.extensions),
+        request_id: request_id.clone(),
         subject: asked.ticker.clone(),
         mode: asked.mode,
-        call_chain_depth: chain.hops().len(),
+        call_chain_depth: depth,
         synthesizer: shop.synthesizer,
     };
-    Ok((parts, purchase, asked))
+    Ok((parts, Wanted { payment: Means::Signed(purchase), asked: Some(asked), version, request_id }))
+}
+
+/// The checks of the request itself, in their published order. Hops of the call chain, and what is asked.
+fn rule_request(
+    shop: &Shop,
+    parts: &Parts,
+    query: &[(String, String)],
+    document: Option<&Value>,
+) -> Result<(usize, Option<Fundamentals>), Refusal> {
+    rate_by_address(shop, parts)?;
+    let chain = rule_call_chain(shop, &parts.headers)?;
+    let asked = read_input(shop, query, document)?;
+    Ok((chain.hops().len(), asked))
+}
+
+/// A request whose money has moved.
+fn want_landed(
+    counter: &Counter,
+    payment: BroadcastPayment,
+    ruled: Result<(usize, Option<Fundamentals>), Refusal>,
+    request_fp: String,
+    request_id: String,
+) -> Wanted {
+    let ruled = ruled.and_then(|(depth, asked)| asked.map(|asked| (depth, asked)).ok_or_else(without_subject));
+    let asked = ruled.as_ref().ok().map(|(_, asked)| asked.clone());
+    let purchase = LandingPurchase {
+        product: counter.shelf.product.clone(),
+        offer: counter.shelf.offer.clone(),
+        payment,
+        request_fp,
+        request_id: request_id.clone(),
+        asked: ruled.map(|(call_chain_depth, asked)| Asked {
+            subject: asked.ticker,
+            mode: asked.mode,
+            call_chain_depth,
+        }),
+        synthesizer: counter.shop.synthesizer,
+    };
+    Wanted { payment: Means::Landed(purchase), asked, version: Version::V2, request_id }
+}
+
+fn without_subject() -> Refusal {
+    Refusal::new(RefusalCode::InsufficientSubject, "A payment came without a subject: name a ticker.")
 }
 
 /// From the claim to the answer, apart from the connection: a buyer who hangs up leaves no payment behind in the middle of a step.
-async fn serve(counter: Counter, parts: Parts, purchase: Purchase, asked: Fundamentals, next: Next) -> Response {
-    let (presence, version) = (Presence::default(), purchase.payment.version);
-    let span = tracing::info_span!("sale", request = %purchase.request_id, product = %purchase.product.id);
+async fn serve(counter: Counter, parts: Parts, wanted: Wanted, next: Next) -> Response {
+    let Wanted { payment, asked, version, request_id } = wanted;
+    let presence = Presence::default();
+    let span = tracing::info_span!("sale", request = %request_id, product = %counter.shelf.product.id);
     let (here, gone) = (counter.clone(), presence.clone());
     let work = counter.shop.work.spawn(
         async move {
             let home = Home::default();
-            let verified = match here.shop.paywall.admit(purchase, &home, &gone).await {
+            let admission = match payment {
+                Means::Signed(purchase) => here.shop.paywall.admit(purchase, &home, &gone).await,
+                Means::Landed(purchase) => here.shop.paywall.admit_landing(purchase, &home, &gone).await,
+            };
+            let verified = match admission {
                 Admission::Proceed(verified) => verified,
                 Admission::Answer(outcome) => return problem::outcome(&here.shop, &here.shelf, version, outcome),
             };
             let payment_id = verified.payment_id();
             let mut request = Request::from_parts(parts, Body::empty());
-            let paid = Paid { verified, asked, version };
-            request.extensions_mut().insert(Slot(Arc::new(Mutex::new(Some(paid)))));
+            // without a subject nothing was admitted; were it otherwise, the payment would go home and be refused
+            let paid = asked.map(|asked| Paid { verified, asked, version });
+            request.extensions_mut().insert(Slot(Arc::new(Mutex::new(paid))));
             let handled = std::panic::AssertUnwindSafe(next.run(request)).catch_unwind().await;
             match (home.refuse_left_over().await, handled) {
                 (Some(outcome), _) => problem::outcome(&here.shop, &here.shelf, version, outcome),

@@ -11,7 +11,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::contract::Circumstances;
 use super::outcome::{Outcome, Refused};
 use super::port::{FacilitatorRequest, Judged, Verdict};
-use super::verified::{Home, Presence, Verified, Work};
+use super::verified::{Home, Money, Presence, Signed, Verified, Work};
 use super::{Paywall, settle};
 use crate::canonical::{self, hex};
 use crate::catalog::Product;
@@ -148,21 +148,8 @@ impl Paywall {
         home: &Home,
         presence: &Presence,
     ) -> Result<Admission, store::Error> {
-        let mut work = Work {
-            paywall: Arc::clone(self),
-            held,
-            circumstances: purchase.circumstances(None),
-            customer: self.customer(purchase),
-            amount: purchase.offer.amount,
-            request,
-            facilitator: String::new(),
-            valid_before: purchase.payment.authorization.valid_before,
-            synthesizer: purchase.synthesizer,
-            presence: presence.clone(),
-            _permit: permit,
-        };
         fault::point("before-verify");
-        let judged = self.facilitator.verify(&work.request).await;
+        let judged = self.facilitator.verify(&request).await;
         fault::point("after-verify");
         let Judged { verdict, facilitator } = match judged {
             Ok(judged) => judged,
@@ -172,12 +159,23 @@ impl Paywall {
                 return Ok(self.shed(purchase, "The facilitator could not be reached to verify the payment."));
             }
         };
-        work.facilitator = facilitator;
+        let valid_before = purchase.payment.authorization.valid_before;
+        let mut work = Work {
+            paywall: Arc::clone(self),
+            held,
+            circumstances: purchase.circumstances(None),
+            customer: self.customer(purchase),
+            amount: purchase.offer.amount,
+            money: Money::Signed(Signed { request, facilitator, valid_before }),
+            synthesizer: purchase.synthesizer,
+            presence: presence.clone(),
+            permit: Some(permit),
+        };
         let from = lower(&purchase.payment.authorization.from);
         match verdict {
             Verdict::Invalid { reason } => Ok(Admission::Answer(work.verify_failed(&reason).await?)),
             Verdict::Valid { payer: Some(payer) } if payer.to_lowercase() != from => {
-                tracing::error!(facilitator = work.facilitator, "verify named another payer than the signer");
+                tracing::error!(facilitator = work.facilitator(), "verify named another payer than the signer");
                 let refusal = Refusal::new(RefusalCode::ExecutionFailed, "The facilitator vouched for another payer.");
                 Ok(Admission::Answer(Box::new(work).refuse(refusal, None).await))
             }
@@ -194,10 +192,11 @@ impl Paywall {
 
     /// Settles the stored answer of another authorization of this purchase, which nobody ever tried to settle, under this one.
     async fn take_over(&self, purchase: &Purchase, work: Work, other: Uuid) -> Result<Outcome, store::Error> {
-        let held = work.held;
-        let digest = settle::digest(&work.request);
-        if !work.presence.is_gone() && self.journal.take_over(held, other, &digest, &work.facilitator).await? {
-            let Work { request, circumstances, amount, facilitator, .. } = work;
+        let Work { held, money, presence, circumstances, amount, .. } = work;
+        if let Money::Signed(Signed { request, facilitator, .. }) = money
+            && !presence.is_gone()
+            && self.journal.take_over(held, other, &settle::digest(&request), &facilitator).await?
+        {
             return Ok(self.settle(held.payment_id, 1, facilitator, request, circumstances, amount).await);
         }
         self.journal.give_back(held, "the answer that was to be taken over moved on").await?;
@@ -225,7 +224,7 @@ impl Paywall {
         }
     }
 
-    fn payer_objection(&self, payer: &Address) -> Option<Refusal> {
+    pub(super) fn payer_objection(&self, payer: &Address) -> Option<Refusal> {
         if self.policy.denied_payers.contains(payer) {
             return Some(Refusal::new(RefusalCode::PayerDeclined, "This payer is on the operator's screening list."));
         }
@@ -309,6 +308,6 @@ pub(super) fn facilitator_call(purchase: &Purchase) -> Option<FacilitatorRequest
 }
 
 /// 128 random bits: the id is the capability to read an order.
-fn new_order_id() -> String {
+pub(super) fn new_order_id() -> String {
     hex(Uuid::new_v4().as_bytes())
 }

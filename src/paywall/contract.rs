@@ -120,12 +120,24 @@ impl Contract {
         if let (Some(transaction), Value::Object(payment)) = (transaction, &mut payment) {
             payment.insert("tx".into(), transaction.into());
         }
+        let detail = "The settle call did not end with a usable answer; the payment may or may not have been charged.";
+        self.unknown_body(&payment, detail)
+    }
+
+    /// The body for a transfer that is in no block that counts: it may be there soon, or never.
+    pub fn unseen_body(&self, transaction: &str) -> Vec<u8> {
+        let detail =
+            "The transaction is in no block that counts yet, or unknown to the chain; nothing is recorded of it.";
+        self.unknown_body(&json!({"state": "unknown", "tx": transaction}), detail)
+    }
+
+    fn unknown_body(&self, payment: &Value, detail: &str) -> Vec<u8> {
         json!({
             "type": format!("{}#{}", self.url, unknown_outcome::NAME),
             "title": unknown_outcome::TITLE,
             "status": unknown_outcome::STATUS,
-            "detail": "The settle call did not end with a usable answer; the payment may or may not have been charged.",
-            "error": "The settle call did not end with a usable answer; the payment may or may not have been charged.",
+            "detail": detail,
+            "error": detail,
             "code": unknown_outcome::NAME,
             "charged": "unknown",
             "hint": unknown_outcome::HINT,

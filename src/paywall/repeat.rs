@@ -196,7 +196,7 @@ impl Paywall {
     }
 
     /// Notes how a repeat was answered.
-    async fn note(&self, payment_id: Uuid, outcome: Outcome) -> Result<Outcome, store::Error> {
+    pub(super) async fn note(&self, payment_id: Uuid, outcome: Outcome) -> Result<Outcome, store::Error> {
         let (status, code) = match &outcome {
             Outcome::Delivered(_) => (200, None),
             Outcome::Refused(refused) => (refused.status, Some("replayed")),
@@ -252,7 +252,7 @@ impl Paywall {
 }
 
 /// The `payment` member that names an earlier payment.
-fn named(payment_id: Uuid, state: State) -> Value {
+pub(super) fn named(payment_id: Uuid, state: State) -> Value {
     json!({"id": payment_id, "state": shown_state(state)})
 }
 

@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use super::Paywall;
 use super::contract::Circumstances;
+use super::landing::LandedMoney;
 use super::outcome::{Outcome, Refused};
 use super::port::FacilitatorRequest;
 use super::settle;
@@ -53,12 +54,26 @@ pub(super) struct Work {
     pub(super) circumstances: Circumstances,
     pub(super) customer: Customer,
     pub(super) amount: Atomic,
+    pub(super) money: Money,
+    pub(super) synthesizer: &'static str,
+    pub(super) presence: Presence,
+    /// Counts as work in progress until this is dropped; None for work that only refuses.
+    pub(super) permit: Option<OwnedSemaphorePermit>,
+}
+
+/// Where the money of a payment is.
+pub(super) enum Money {
+    /// With the buyer: our settle call moves it.
+    Signed(Signed),
+    /// With us: the buyer has moved it.
+    Landed(LandedMoney),
+}
+
+/// What settles a payment.
+pub(super) struct Signed {
     pub(super) request: FacilitatorRequest,
     pub(super) facilitator: String,
     pub(super) valid_before: U256,
-    pub(super) synthesizer: &'static str,
-    pub(super) presence: Presence,
-    pub(super) _permit: OwnedSemaphorePermit,
 }
 
 impl std::fmt::Debug for Work {
@@ -131,8 +146,9 @@ impl Presence {
 
 impl Work {
     async fn commit(self: Box<Self>, answer: Answer, account: &Account) -> Outcome {
+        let Money::Signed(signed) = &self.money else { return self.deliver(answer, account).await };
         let now = U256::from(self.paywall.clock.unix_s());
-        if self.valid_before < now + U256::from(limits::SETTLE_RESERVE_S) {
+        if signed.valid_before < now + U256::from(limits::SETTLE_RESERVE_S) {
             // a settle call that must fail is not made, and an answer that cannot be charged is not kept
             let detail =
                 "The authorization would have ended before it could be settled; sign one with a longer window.";
@@ -145,21 +161,27 @@ impl Work {
             body: answer.body,
         };
         // whoever has hung up is not charged: the answer waits for the same payment to come again
-        let digest = settle::digest(&self.request);
+        let digest = settle::digest(&signed.request);
         let intent = (!self.presence.is_gone()).then_some(digest.as_str());
         match self.decide(&decision, Some(account), None, intent).await {
             Ok(true) => {}
             Ok(false) => return self.answer_from_rows().await,
             Err(error) => return self.undecided(&error).await,
         }
-        let Self { paywall, held, request, facilitator, circumstances, amount, .. } = *self;
-        if intent.is_none() {
-            return Outcome::Pending { payment_id: held.payment_id, transaction: None };
+        let Self { paywall, held, money, circumstances, amount, .. } = *self;
+        match money {
+            Money::Signed(Signed { request, facilitator, .. }) if intent.is_some() => {
+                paywall.settle(held.payment_id, 1, facilitator, request, circumstances, amount).await
+            }
+            Money::Signed(_) | Money::Landed(_) => Outcome::Pending { payment_id: held.payment_id, transaction: None },
         }
-        paywall.settle(held.payment_id, 1, facilitator, request, circumstances, amount).await
     }
 
     pub(super) async fn refuse(self: Box<Self>, refusal: Refusal, account: Option<&Account>) -> Outcome {
+        if let Money::Landed(money) = &self.money {
+            let money = money.clone();
+            return self.send_back(money, refusal, account).await;
+        }
         let refusal = refusal.with("payment", serde_json::json!({"id": self.held.payment_id, "state": "none"}));
         let body = self.paywall.contract.refusal_body(&refusal, &self.circumstances, self.paywall.clock.now());
         let decision = journal::Decision {
@@ -182,10 +204,18 @@ impl Work {
             content_type: "text/plain".into(),
             body: reason.as_bytes().to_vec(),
         };
-        if self.paywall.journal.decide(self.held, &decision, None, None, &self.facilitator, None).await? {
+        if self.paywall.journal.decide(self.held, &decision, None, None, self.facilitator(), None).await? {
             return Ok(Outcome::Unpaid { error: reason.to_owned() });
         }
         Ok(self.answer_from_rows().await)
+    }
+
+    /// Who judged the payment and settles it; nobody where the money is here.
+    pub(super) fn facilitator(&self) -> &str {
+        match &self.money {
+            Money::Signed(signed) => &signed.facilitator,
+            Money::Landed(_) => "",
+        }
     }
 
     async fn decide(
@@ -198,11 +228,11 @@ impl Work {
         let empty = Account::empty(self.synthesizer, self.paywall.clock.now());
         let run = account.unwrap_or(&empty).row(&self.customer, refused);
         let order_id = self.circumstances.order_id.as_deref();
-        self.paywall.journal.decide(self.held, decision, order_id, Some(&run), &self.facilitator, intent).await
+        self.paywall.journal.decide(self.held, decision, order_id, Some(&run), self.facilitator(), intent).await
     }
 
     /// The claim was lost: somebody else decided, and their rows are the answer.
-    async fn answer_from_rows(&self) -> Outcome {
+    pub(super) async fn answer_from_rows(&self) -> Outcome {
         let payment_id = self.held.payment_id;
         let replayed = match self.paywall.journal.load(payment_id).await {
             Ok(record) => self.paywall.replay(payment_id, record, self.amount),
@@ -216,8 +246,12 @@ impl Work {
 
     /// The database failed at the decision. An error on commit is an unknown outcome, not a failure: nothing was settled by us,
     /// but the intent may be on disk, so the buyer is told to come back and never that it was refused.
-    async fn undecided(&self, error: &store::Error) -> Outcome {
+    pub(super) async fn undecided(&self, error: &store::Error) -> Outcome {
         tracing::error!(%error, payment_id = %self.held.payment_id, "the decision could not be stored");
-        Outcome::Pending { payment_id: self.held.payment_id, transaction: None }
+        let transaction = match &self.money {
+            Money::Signed(_) => None,
+            Money::Landed(money) => Some(money.tx.clone()),
+        };
+        Outcome::Pending { payment_id: self.held.payment_id, transaction }
     }
 }

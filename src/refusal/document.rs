@@ -3,6 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use super::{RefusalCode, unknown_outcome};
+use crate::limits::REFUND_DUE;
+use crate::machine::Rail;
 
 /// Version of the contract that this code publishes; a buyer of version 1.0 of the seed can read it.
 pub const CONTRACT_VERSION: &str = "2.0";
@@ -33,6 +35,17 @@ pub struct Deployment {
     pub public_key: String,
     /// How an unknown outcome is resolved.
     pub outcome_evidence: &'static str,
+    /// What becomes of money that a buyer has broadcast; None where that rail is switched off.
+    pub refund: Option<RefundPromise>,
+}
+
+/// What is promised where the buyer moves the money before the request.
+#[derive(Clone, Debug)]
+pub struct RefundPromise {
+    /// Refunds are sent without an operator's hand.
+    pub is_automatic: bool,
+    /// Where a refund is shown, with `{order_id}` in it.
+    pub status_url: String,
 }
 
 /// The content of the manifest: everything but its dates, its id and its signature.
@@ -62,6 +75,7 @@ pub fn manifest_content(deployment: &Deployment) -> Map<String, Value> {
             "hint": unknown_outcome::HINT,
             "resolved_by": deployment.outcome_evidence,
         },
+        "rails": rails(deployment),
         "order_of_checks": ORDER_OF_CHECKS,
         "receipt": {
             "signs": "canonical JSON (RFC 8785) of payload",
@@ -71,10 +85,27 @@ pub fn manifest_content(deployment: &Deployment) -> Map<String, Value> {
         "key_id": deployment.key_id,
         "public_key": deployment.public_key,
     });
-    match content {
-        Value::Object(map) => map,
-        _ => Map::new(),
+    let Value::Object(mut content) = content else { return Map::new() };
+    if let Some(promise) = &deployment.refund {
+        content.insert("refund".into(), refund(promise));
     }
+    content
+}
+
+fn rails(deployment: &Deployment) -> Vec<&'static str> {
+    let second = deployment.refund.as_ref().map(|_| Rail::ClientBroadcast.name());
+    std::iter::once(Rail::Exact.name()).chain(second).collect()
+}
+
+fn refund(promise: &RefundPromise) -> Value {
+    json!({
+        "mode": if promise.is_automatic { "auto" } else { "operator" },
+        "due_seconds": REFUND_DUE.as_secs(),
+        "to": "payer_of_transfer",
+        "status_url": promise.status_url,
+        "rail": Rail::ClientBroadcast.name(),
+        "when": "A transfer that was broadcast is recorded before anything of its request is refused; a refusal after that returns all of it, an answer returns what came above the price.",
+    })
 }
 
 /// The matrix as a Markdown section; llms.txt and verification.md carry exactly these bytes.
@@ -122,6 +153,7 @@ mod tests {
             key_id: "k".into(),
             public_key: "p".into(),
             outcome_evidence: "e",
+            refund: None,
         };
         let manifest = Value::Object(manifest_content(&deployment));
         let section = markdown_section();
@@ -133,5 +165,13 @@ mod tests {
             assert_eq!(section.matches(&format!("`{}` | {} |", code.name(), code.status())).count(), 1);
         }
         assert_eq!(manifest["refusals"].as_array().map(Vec::len), Some(RefusalCode::ALL.len()));
+        assert_eq!((&manifest["rails"], manifest.get("refund")), (&json!(["exact"]), None));
+        let status_url = "https://jim.example/api/orders/{order_id}".to_owned();
+        let both = Deployment { refund: Some(RefundPromise { is_automatic: true, status_url }), ..deployment };
+        let manifest = Value::Object(manifest_content(&both));
+        assert_eq!(manifest["rails"], json!(["exact", "client-broadcast"]));
+        let (refund, day) = (&manifest["refund"], 24 * 3_600);
+        assert_eq!((&refund["mode"], &refund["due_seconds"]), (&json!("auto"), &json!(day)));
+        assert_eq!(refund["to"], "payer_of_transfer");
     }
 }

@@ -140,9 +140,10 @@ static PAYMENT_REUSED: Row = Row {
     code: RefusalCode::PaymentReused,
     name: "payment_reused",
     status: 409,
-    title: "The payment belongs to another request",
-    reason: "This authorization was already used for another request, or with another signature.",
-    hint: "Sign a new authorization for this request.",
+    title: "The payment does not pay for this request",
+    reason: "It was already used for another request, or with another signature; or it is a broadcast transfer for another product, \
+             of too little, or under an offer that has ended.",
+    hint: "Ask for terms and sign a new authorization for this request.",
     ..FINAL
 };
 

@@ -56,7 +56,7 @@ pub const INVARIANTS: [Invariant; 13] = [
         id: "V4",
         breach: "an answer whose bytes are not those that were decided",
         query: "select w.payment_id::text from answers w where w.body_sha256 <> encode(sha256(w.body), 'hex') or exists ( \
-                select 1 from payment_events e where e.payment_id = w.payment_id and e.actor = 'decide' and e.from_state = 'claimed' \
+                select 1 from payment_events e where e.payment_id = w.payment_id and e.actor = 'decide' and e.from_state in ('claimed', 'landed') \
                 and e.evidence <> w.body_sha256 and not exists (select 1 from successions s where s.payment_id = w.payment_id))",
     },
     Invariant {

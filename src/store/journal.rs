@@ -4,6 +4,7 @@
 //! [`Journal::intend`], [`Journal::take_over`], or [`Journal::decide`].
 
 mod evidence;
+mod landing;
 mod rows;
 mod transitions;
 mod writer;
@@ -26,6 +27,7 @@ use writer::Writer;
 
 pub(crate) use evidence::refund_nonce;
 pub use evidence::{Authorization, Evidence};
+pub use landing::{KnownLanding, Land, LandingRow, NewRefund};
 pub use rows::{Claim, Decision, DecisionKind, Held, NewPayment, OrderRow, Record, RunRow, SettleClass, SettleEnd};
 
 /// Writes and reads payments on behalf of one running process.
@@ -235,7 +237,8 @@ impl Journal {
         let row = sqlx::query(
             "select p.payment_id, o.created_at, payment_state(p.payment_id) as state, \
              coalesce(s.transaction, (select x.transaction from settle_results x where x.payment_id = p.payment_id \
-             order by attempt desc limit 1)) as transaction \
+             order by attempt desc limit 1), (select x.tx_hash from chain_evidence x where x.payment_id = p.payment_id \
+             and x.kind = 'transfer' order by evidence_id limit 1)) as transaction \
              from orders o join payments p on p.payment_id = payer_of(o.order_id) left join settlements s on s.payment_id = p.payment_id \
              where o.order_id = $1",
         )

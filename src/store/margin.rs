@@ -36,7 +36,7 @@ pub struct Summary {
     pub inference_cost_micros: i64,
     /// Given back.
     pub refund_micros: i64,
-    /// Revenue less refunds and costs.
+    /// Revenue less costs. Refunds are not in it: what goes back was never booked as revenue.
     pub margin_micros: i64,
     /// Answers that were charged.
     pub delivered: i64,
@@ -106,7 +106,7 @@ pub struct MarginRow {
     pub data_cost_micros: i64,
     /// What drafts cost.
     pub inference_cost_micros: i64,
-    /// Revenue less refunds and costs.
+    /// Revenue less costs. Refunds are not in it: what goes back was never booked as revenue.
     pub margin_micros: i64,
 }
 
@@ -121,7 +121,7 @@ pub async fn load_summary(pool: &PgPool, filter: &Filter) -> Result<Summary, Err
          coalesce(sum(data_cost_micros), 0)::bigint as data_cost_micros, \
          coalesce(sum(inference_cost_micros), 0)::bigint as inference_cost_micros, \
          coalesce(sum(refund_micros), 0)::bigint as refund_micros, \
-         coalesce(sum(revenue_micros - refund_micros - data_cost_micros - inference_cost_micros), 0)::bigint as margin_micros, \
+         coalesce(sum(revenue_micros - data_cost_micros - inference_cost_micros), 0)::bigint as margin_micros, \
          count(*) filter (where settle_state = 'settled' and gate_verdict = 'accepted') as delivered, \
          count(*) filter (where settle_state = 'settled') as settled, \
          count(*) filter (where settle_state in ('unknown', 'settling')) as unknown from margins {WHERE}"
@@ -154,7 +154,7 @@ pub async fn load_rows(
         "select run_id, started_at, finished_at, request_id, order_no, product, subject, mode, payer, payer_class, synthesizer, \
          gate_verdict, attempts, figures_checked, refusal_code, network, asset, price_atomic::text as price_atomic, settle_state, \
          settle_state = 'settled' as charged, transaction, call_chain_depth, revenue_micros, refund_micros, data_cost_micros, \
-         inference_cost_micros, revenue_micros - refund_micros - data_cost_micros - inference_cost_micros as margin_micros \
+         inference_cost_micros, revenue_micros - data_cost_micros - inference_cost_micros as margin_micros \
          from margins {WHERE} and ($6::uuid is null or (started_at, run_id) < (select started_at, run_id from runs where run_id = $6)) \
          order by started_at desc, run_id desc limit $7"
     );

@@ -10,6 +10,7 @@ mod buyers;
 mod devnet;
 mod evidence;
 mod facilitator;
+mod landing;
 mod process;
 mod purchases;
 mod refunds;
@@ -29,7 +30,8 @@ pub(crate) type Case = (&'static str, fn(&World));
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let filters: Vec<&String> = args.iter().filter(|arg| !arg.starts_with('-')).collect();
-    let all: Vec<Case> = purchases::CASES.into_iter().chain(evidence::CASES).chain(refunds::CASES).collect();
+    let all = purchases::CASES.into_iter().chain(evidence::CASES).chain(landing::CASES).chain(refunds::CASES);
+    let all: Vec<Case> = all.collect();
     let chosen: Vec<Case> = all
         .iter()
         .copied()

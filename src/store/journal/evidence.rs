@@ -153,20 +153,20 @@ pub(super) fn read_authorization(row: &sqlx::postgres::PgRow) -> Result<Authoriz
 }
 
 /// The columns of one row of evidence.
-struct Columns<'a> {
-    kind: &'static str,
-    block: i64,
-    block_hash: Option<&'a str>,
-    tx: &'a str,
-    log_index: i32,
-    from: Option<&'a str>,
-    to: Option<&'a str>,
-    value: Option<&'a str>,
+pub(super) struct Columns<'a> {
+    pub(super) kind: &'static str,
+    pub(super) block: i64,
+    pub(super) block_hash: Option<&'a str>,
+    pub(super) tx: &'a str,
+    pub(super) log_index: i32,
+    pub(super) from: Option<&'a str>,
+    pub(super) to: Option<&'a str>,
+    pub(super) value: Option<&'a str>,
     of: Option<i64>,
 }
 
 impl<'a> Columns<'a> {
-    fn of(evidence: &'a Evidence) -> Self {
+    pub(super) fn of(evidence: &'a Evidence) -> Self {
         let plain = |kind, block: u64| Self {
             kind,
             block: i64::try_from(block).unwrap_or(i64::MAX),

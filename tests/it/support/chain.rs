@@ -295,3 +295,76 @@ impl Treasury for FakeTreasury {
         Ok(self.chain.send(vec![Part::Transfer { key, to: authorization.to, value }]))
     }
 }
+
+mod tests {
+    use super::*;
+
+    fn key(nonce: u8) -> AuthorizationKey {
+        let (asset, nonce) = (Address::repeat_byte(0xa5), B256::repeat_byte(nonce));
+        AuthorizationKey { asset, authorizer: treasury_key().address(), nonce }
+    }
+
+    fn treasury_key() -> SecretKey {
+        SecretKey::from_bytes([0x77; 32]).expect("a test key")
+    }
+
+    #[tokio::test]
+    async fn an_authorization_moves_money_once_and_a_cancelled_one_never() {
+        let (chain, payee) = (FakeChain::new(), Address::repeat_byte(1));
+        let payer = key(1).authorizer;
+        chain.transfer(key(1), payee, 5);
+        assert_eq!(chain.moved(payer, payee), 0, "it waits for a block");
+        chain.mine();
+        chain.transfer(key(1), payee, 5);
+        chain.cancel(key(2));
+        chain.transfer(key(2), payee, 5);
+        chain.mine();
+        assert_eq!(chain.moved(payer, payee), 5);
+        assert!(matches!(chain.find_use(&key(1), 0).await, Ok(Some(Use::Transferred(_)))));
+        assert!(matches!(chain.find_use(&key(2), 0).await, Ok(Some(Use::Cancelled { .. }))));
+        assert_eq!(chain.is_nonce_used(&key(3)).await, Ok(false));
+    }
+
+    #[tokio::test]
+    async fn blocks_go_away_with_or_without_what_was_in_them() {
+        let (chain, payee) = (FakeChain::new(), Address::repeat_byte(1));
+        let tx = chain.transfer(key(1), payee, 5);
+        let height = chain.mine();
+        let first = chain.load_landings(key(1).asset, tx).await.expect("up").expect("mined");
+        chain.reorganise();
+        assert_eq!(chain.load_landings(key(1).asset, tx).await, Ok(None));
+        chain.mine();
+        let second = chain.load_landings(key(1).asset, tx).await.expect("up").expect("mined again");
+        assert_eq!((second[0].block, first[0].block), (height, height));
+        assert_ne!(second[0].block_hash, first[0].block_hash);
+        chain.drop_last_block();
+        chain.mine();
+        assert_eq!(chain.find_landings(key(1).asset, payee, 0, 9).await, Ok(vec![]));
+        chain.transfer(key(1), payee, 5);
+        chain.drop_waiting();
+        chain.mine();
+        assert_eq!(chain.moved(key(1).authorizer, payee), 0);
+    }
+
+    #[tokio::test]
+    async fn a_treasury_sends_to_the_chain_or_is_not_heard() {
+        let (chain, payee) = (FakeChain::new(), Address::repeat_byte(1));
+        let domain = TokenDomain { name: "USDC".into(), version: "2".into(), chain_id: 1, contract: key(1).asset };
+        let treasury = FakeTreasury::new(&chain, treasury_key(), domain);
+        let authorization = TransferAuthorization {
+            from: treasury.address(),
+            to: payee,
+            value: U256::from(5),
+            valid_after: U256::ZERO,
+            valid_before: U256::from(now_s() + 60),
+            nonce: key(1).nonce,
+        };
+        let signature = treasury.sign(&authorization);
+        chain.set_deaf(true);
+        assert!(treasury.broadcast(&authorization, &signature).await.is_err());
+        chain.set_deaf(false);
+        treasury.broadcast(&authorization, &signature).await.expect("sent");
+        chain.mine();
+        assert_eq!(chain.moved(treasury.address(), payee), 5);
+    }
+}
