@@ -347,3 +347,10 @@ pub const CHAIN_FEE_PER_GAS_WEI_MAX: u128 = 1_000_000_000_000;
 
 /// Attempts at one broadcast: one more when the node says that the account's nonce was taken meanwhile.
 pub const CHAIN_SEND_ATTEMPTS_MAX: u32 = 2;
+// coming back after a failure
+
+/// Pause before a private server that could not be started again is tried once more.
+pub const POSTGRES_RESTART_PAUSE: Duration = Duration::from_secs(1);
+
+/// How long the rows of a payment are asked for after the journal has failed on it, before its outcome is called open.
+pub const JOURNAL_SECOND_LOOK: Duration = Duration::from_secs(1);

@@ -3,10 +3,13 @@
 //! The claim is on disk before verify is called (payments.md 0a, "claim first"). A payment that was presented before, or whose
 //! purchase another one holds, is answered by [`super::repeat`].
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+use futures_util::FutureExt;
 use serde_json::json;
 use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::timeout;
 
 use super::contract::Circumstances;
 use super::outcome::{Outcome, Refused};
@@ -81,13 +84,9 @@ impl Paywall {
             Ok(admission) => admission,
             Err(error) => {
                 tracing::error!(%error, "the journal failed while a payment was admitted");
-                Admission::Answer(self.refuse_unclaimed(
-                    &purchase,
-                    Refusal::new(
-                        RefusalCode::Overloaded,
-                        "The payment could not be recorded; nothing was done with it.",
-                    ),
-                ))
+                let detail = "The payment could not be recorded; nothing was done with it.";
+                let refusal = Refusal::new(RefusalCode::Overloaded, detail);
+                Admission::Answer(self.refuse_unless_open(&purchase, refusal).await)
             }
         }
     }
@@ -112,14 +111,18 @@ impl Paywall {
             return Ok(Admission::Answer(Outcome::Unpaid { error: Mismatch::Network.to_string() }));
         };
         if let Some(refusal) = self.payer_objection(&purchase.payment.authorization.from) {
-            return Ok(Admission::Answer(self.refuse_unclaimed(purchase, refusal)));
+            return Ok(Admission::Answer(self.refuse_unless_open(purchase, refusal).await));
         }
         let permit = match Arc::clone(&self.slots).try_acquire_owned() {
             Ok(permit) if self.is_supported() => permit,
             Ok(_) => {
-                return Ok(self.shed(purchase, "No facilitator that settles this kind of payment is reachable yet."));
+                let detail = "No facilitator that settles this kind of payment is reachable yet.";
+                return Ok(self.shed_unclaimed(purchase, detail).await);
             }
-            Err(_) => return Ok(self.shed(purchase, "As many paid requests as the operator allows are being served.")),
+            Err(_) => {
+                let detail = "As many paid requests as the operator allows are being served.";
+                return Ok(self.shed_unclaimed(purchase, detail).await);
+            }
         };
         let mut claim = self.journal.claim(&self.new_payment(purchase)).await?;
         if let Claim::PurchaseLive { payment_id, state } = claim
@@ -130,7 +133,11 @@ impl Paywall {
         }
         match claim {
             Claim::Won { held, takes_over } => {
-                self.verify(purchase, held, takes_over, request, permit, home, presence).await
+                let checking = self.verify(purchase, held, takes_over, request, permit, home, presence);
+                match AssertUnwindSafe(checking).catch_unwind().await {
+                    Ok(admission) => admission,
+                    Err(_) => self.let_go(purchase, held).await,
+                }
             }
             other => Ok(Admission::Answer(self.answer_repeat(purchase, other).await?)),
         }
@@ -192,6 +199,16 @@ impl Paywall {
         }
     }
 
+    /// The check panicked. Its claim is free at once, unless something was decided before: then the rows know, and the same payment
+    /// brings it.
+    async fn let_go(&self, purchase: &Purchase, held: Held) -> Result<Admission, store::Error> {
+        tracing::error!(payment_id = %held.payment_id, "the check of a payment panicked");
+        if self.journal.give_back(held, "the check panicked").await? {
+            return Ok(self.shed(purchase, "The payment could not be checked."));
+        }
+        Ok(Admission::Answer(Outcome::Pending { payment_id: held.payment_id, transaction: None }))
+    }
+
     /// Settles the stored answer of another authorization of this purchase, which nobody ever tried to settle, under this one.
     async fn take_over(&self, purchase: &Purchase, work: Work, other: Uuid) -> Result<Outcome, store::Error> {
         let held = work.held;
@@ -240,6 +257,26 @@ impl Paywall {
 
     fn shed(&self, purchase: &Purchase, detail: &str) -> Admission {
         Admission::Answer(self.refuse_unclaimed(purchase, Refusal::new(RefusalCode::Overloaded, detail)))
+    }
+
+    async fn shed_unclaimed(&self, purchase: &Purchase, detail: &str) -> Admission {
+        Admission::Answer(self.refuse_unless_open(purchase, Refusal::new(RefusalCode::Overloaded, detail)).await)
+    }
+
+    /// A refusal for a reason that has nothing to do with the payment, which may have been presented, and charged, before: that it is
+    /// not charged is said only when the rows say so. Without them, or when they leave it open, the outcome is.
+    async fn refuse_unless_open(&self, purchase: &Purchase, refusal: Refusal) -> Outcome {
+        let (key, payload) = (purchase.auth_key(), purchase.payload_sha256());
+        let finding = self.journal.find(&key, &purchase.request_fp, &payload);
+        let open = match timeout(limits::JOURNAL_SECOND_LOOK, finding).await {
+            Ok(Ok(None)) => None,
+            Ok(Ok(Some(claim))) => claim.open_payment(),
+            Ok(Err(_)) | Err(_) => Some(Uuid::nil()),
+        };
+        match open {
+            None => self.refuse_unclaimed(purchase, refusal),
+            Some(payment_id) => Outcome::Pending { payment_id, transaction: None },
+        }
     }
 
     /// A refusal of a payment that is not claimed: nothing is stored, and the payment stays as it was.

@@ -1,5 +1,8 @@
 //! The settle call and what becomes of it. Reached only with an attempt that the journal has committed.
 
+use std::panic::AssertUnwindSafe;
+
+use futures_util::FutureExt;
 use uuid::Uuid;
 
 use super::Paywall;
@@ -30,9 +33,17 @@ impl Paywall {
         amount: Atomic,
     ) -> Outcome {
         let body = request.body();
-        fault::point("before-settle");
-        let settlement = self.facilitator.settle(&SettleIntent::new(request, attempt, facilitator)).await;
-        fault::point("after-settle");
+        let calling = async {
+            fault::point("before-settle");
+            let settlement = self.facilitator.settle(&SettleIntent::new(request, attempt, facilitator)).await;
+            fault::point("after-settle");
+            settlement
+        };
+        // a panic in the call leaves its outcome open, and that is written at once: the buyer need not wait for a lease to lapse
+        let settlement = AssertUnwindSafe(calling).catch_unwind().await.unwrap_or_else(|_| {
+            tracing::error!(%payment_id, attempt, "the settle call panicked");
+            Settlement::Unknown { reason: "the settle call panicked".to_owned(), transaction: None }
+        });
         let mut end = classify(settlement);
         if end.class != SettleClass::Settled {
             let SettleEnd { class, reason, .. } = &end;

@@ -107,17 +107,17 @@ impl Journal {
         .transpose()
     }
 
-    /// Gives a claim back: nothing was done and nothing decided.
-    pub async fn give_back(&self, held: Held, reason: &str) -> Result<(), Error> {
+    /// Gives a claim back: nothing was done and nothing decided. False when that is not so any more: then nothing was written.
+    pub async fn give_back(&self, held: Held, reason: &str) -> Result<bool, Error> {
         fault::point("before-give-back");
-        sqlx::query("select journal_give_back($1, $2, $3)")
+        let done = sqlx::query_scalar("select journal_give_back($1, $2, $3)")
             .bind(held.payment_id)
             .bind(held.epoch)
             .bind(reason)
-            .execute(&self.pool)
+            .fetch_one(&self.pool)
             .await?;
         fault::point("after-give-back");
-        Ok(())
+        Ok(done)
     }
 
     /// Stores what was decided, its order and its run in one commit. With `intent` (digest of the settle body) the

@@ -83,6 +83,18 @@ pub enum Claim {
     },
 }
 
+impl Claim {
+    /// The presented payment, when money may have moved for it.
+    pub fn open_payment(&self) -> Option<Uuid> {
+        match self {
+            Self::Existing { payment_id, state } | Self::Reused { payment_id, state } => {
+                state.may_be_charged().then_some(*payment_id)
+            }
+            Self::Won { .. } | Self::PurchaseLive { .. } | Self::Free { .. } => None,
+        }
+    }
+}
+
 /// A claim that the caller holds: the fence for what it decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Held {
