@@ -354,3 +354,10 @@ pub const POSTGRES_RESTART_PAUSE: Duration = Duration::from_secs(1);
 
 /// How long the rows of a payment are asked for after the journal has failed on it, before its outcome is called open.
 pub const JOURNAL_SECOND_LOOK: Duration = Duration::from_secs(1);
+
+/// How long a decision or the outcome of a settle call is handed in again while the database is away. A killed server is back in five
+/// seconds; a buyer whose outcome is lost instead waits for the lease of the settle call.
+pub const JOURNAL_INSIST: Duration = Duration::from_secs(15);
+
+/// Pause before it is handed in again.
+pub const JOURNAL_INSIST_PAUSE: Duration = Duration::from_millis(250);

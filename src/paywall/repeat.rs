@@ -63,10 +63,8 @@ impl Paywall {
         }
         match state {
             State::Claimed | State::Abandoned | State::Landed => {
-                let refusal =
-                    Refusal::new(RefusalCode::PaymentInProgress, "A copy of this payment is being worked on.")
-                        .with("payment", named(payment_id, state));
-                self.refuse_noted(purchase, payment_id, refusal).await
+                let detail = "A copy of this payment is being worked on.";
+                self.refuse_in_progress(purchase, payment_id, detail, (payment_id, state)).await
             }
             State::Settling => self.pending(payment_id).await,
             State::Ready | State::Unknown => match facilitator_call(purchase) {
@@ -93,8 +91,22 @@ impl Paywall {
             return self.note(payment_id, outcome).await;
         }
         let detail = "Another payment of this payer took this purchase over; send that one again.";
-        let refusal = Refusal::new(RefusalCode::PaymentInProgress, detail).with("payment", named(successor, state));
-        self.refuse_noted(purchase, payment_id, refusal).await
+        self.refuse_in_progress(purchase, payment_id, detail, (successor, state)).await
+    }
+
+    /// Says that a copy is worked on, if that is still so: what was read a moment ago may have come to settle since.
+    async fn refuse_in_progress(
+        &self,
+        purchase: &Purchase,
+        payment_id: Uuid,
+        detail: &str,
+        of: (Uuid, State),
+    ) -> Result<Outcome, store::Error> {
+        let code = RefusalCode::PaymentInProgress;
+        if !self.journal.note_in_progress(payment_id, code.status(), code.name()).await? {
+            return self.pending(payment_id).await;
+        }
+        Ok(self.refuse_unclaimed(purchase, Refusal::new(code, detail).with("payment", named(of.0, of.1))))
     }
 
     /// Finds out, inside this request, what became of the payment that holds the purchase. True when it holds it no longer,

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use sqlx::postgres::PgRow;
 use sqlx::{PgPool, Row};
+use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
 use super::Error;
@@ -141,9 +142,25 @@ impl Journal {
             facilitator: facilitator.to_owned(),
         };
         fault::point("before-decide");
-        let held = self.writer.decide(transition).await;
+        let mut decided = self.writer.decide(transition.clone()).await;
+        let until = Instant::now() + limits::JOURNAL_INSIST;
+        while decided.as_ref().is_err_and(Error::is_passing) && Instant::now() < until {
+            sleep(limits::JOURNAL_INSIST_PAUSE).await;
+            decided = self.writer.decide(transition.clone()).await;
+            if let Ok(false) = decided {
+                // an earlier try may have been committed, and its answer lost
+                decided = self.has_decided(held).await;
+            }
+        }
         fault::point("after-decide");
-        held
+        decided
+    }
+
+    /// True when what is decided for a payment was decided under this claim.
+    async fn has_decided(&self, held: Held) -> Result<bool, Error> {
+        let select = "select exists (select 1 from answers where payment_id = $1 and epoch = $2)";
+        let row = sqlx::query(select).bind(held.payment_id).bind(held.epoch).fetch_one(&self.pool).await?;
+        Ok(row.try_get(0)?)
     }
 
     /// Lets a claimed payment pay for the answer of another one that was never sent to settle, with the intent to settle it as
@@ -187,8 +204,16 @@ impl Journal {
 
     /// Records how a settle call ended; with a charge come its settlement and its revenue. Returns what is stored after it.
     pub async fn record(&self, payment_id: Uuid, attempt: i32, end: SettleEnd) -> Result<Record, Error> {
+        let transition = SettleOf { payment_id, attempt, end, has_chain: self.has_chain };
         fault::point("before-record");
-        let record = self.writer.record(SettleOf { payment_id, attempt, end, has_chain: self.has_chain }).await?;
+        let mut recorded = self.writer.record(transition.clone()).await;
+        let until = Instant::now() + limits::JOURNAL_INSIST;
+        // a result that is stored already stays as it is, so that a try whose answer was lost does no harm
+        while recorded.as_ref().is_err_and(Error::is_passing) && Instant::now() < until {
+            sleep(limits::JOURNAL_INSIST_PAUSE).await;
+            recorded = self.writer.record(transition.clone()).await;
+        }
+        let record = recorded?;
         fault::point("after-record");
         // another attempt may have settled it while this one waited for the row
         if attempt == 1 && record.state == State::Settled { Ok(record) } else { self.load(payment_id).await }
@@ -203,6 +228,20 @@ impl Journal {
             .execute(&self.pool)
             .await?;
         Ok(())
+    }
+
+    /// Notes that a copy of a payment is being worked on; false, and nothing written, when money may move for it by now.
+    pub async fn note_in_progress(&self, payment_id: Uuid, status: u16, code: &str) -> Result<bool, Error> {
+        let noted = sqlx::query(
+            "insert into served (payment_id, status, code) select $1, $2, $3 \
+             where payment_state($1) in ('claimed', 'abandoned', 'superseded', 'landed')",
+        )
+        .bind(payment_id)
+        .bind(i16::try_from(status).unwrap_or(i16::MAX))
+        .bind(code)
+        .execute(&self.pool)
+        .await?;
+        Ok(noted.rows_affected() > 0)
     }
 
     /// What is stored for a payment; for one that was answered from another, that answer.
