@@ -174,6 +174,11 @@ impl State {
         Self::ALL.into_iter().find(|state| state.name() == name)
     }
 
+    /// True while nobody knows whether it is charged.
+    pub const fn is_open(self) -> bool {
+        matches!(self, Self::Settling | Self::Unknown)
+    }
+
     /// True when money may have moved for the payment, or has: nobody may be told that it is not charged.
     pub const fn may_be_charged(self) -> bool {
         match self {

@@ -86,7 +86,7 @@ impl Paywall {
                 tracing::error!(%error, "the journal failed while a payment was admitted");
                 let detail = "The payment could not be recorded; nothing was done with it.";
                 let refusal = Refusal::new(RefusalCode::Overloaded, detail);
-                Admission::Answer(self.refuse_unless_open(&purchase, refusal).await)
+                Admission::Answer(self.refuse_unless(&purchase, refusal, State::may_be_charged).await)
             }
         }
     }
@@ -111,7 +111,7 @@ impl Paywall {
             return Ok(Admission::Answer(Outcome::Unpaid { error: Mismatch::Network.to_string() }));
         };
         if let Some(refusal) = self.payer_objection(&purchase.payment.authorization.from) {
-            return Ok(Admission::Answer(self.refuse_unless_open(purchase, refusal).await));
+            return Ok(Admission::Answer(self.refuse_unless(purchase, refusal, State::is_open).await));
         }
         let permit = match Arc::clone(&self.slots).try_acquire_owned() {
             Ok(permit) if self.is_supported() => permit,
@@ -260,22 +260,22 @@ impl Paywall {
     }
 
     async fn shed_unclaimed(&self, purchase: &Purchase, detail: &str) -> Admission {
-        Admission::Answer(self.refuse_unless_open(purchase, Refusal::new(RefusalCode::Overloaded, detail)).await)
+        let refusal = Refusal::new(RefusalCode::Overloaded, detail);
+        Admission::Answer(self.refuse_unless(purchase, refusal, State::is_open).await)
     }
 
-    /// A refusal for a reason that has nothing to do with the payment, which may have been presented, and charged, before: that it is
-    /// not charged is said only when the rows say so. Without them, or when they leave it open, the outcome is.
-    async fn refuse_unless_open(&self, purchase: &Purchase, refusal: Refusal) -> Outcome {
+    /// A refusal for a reason that has nothing to do with the payment, which may have been presented before: that it is not charged
+    /// is said only when the rows say nothing else. `speaks_against` names the states that do; without rows its outcome is open.
+    async fn refuse_unless(&self, purchase: &Purchase, refusal: Refusal, speaks_against: fn(State) -> bool) -> Outcome {
         let (key, payload) = (purchase.auth_key(), purchase.payload_sha256());
         let finding = self.journal.find(&key, &purchase.request_fp, &payload);
         let open = match timeout(limits::JOURNAL_SECOND_LOOK, finding).await {
-            Ok(Ok(None)) => None,
-            Ok(Ok(Some(claim))) => claim.open_payment(),
-            Ok(Err(_)) | Err(_) => Some(Uuid::nil()),
+            Ok(Ok(claim)) => claim.and_then(|claim| claim.known()).filter(|(_, state)| speaks_against(*state)),
+            Ok(Err(_)) | Err(_) => Some((Uuid::nil(), State::Unknown)),
         };
         match open {
             None => self.refuse_unclaimed(purchase, refusal),
-            Some(payment_id) => Outcome::Pending { payment_id, transaction: None },
+            Some((payment_id, _)) => Outcome::Pending { payment_id, transaction: None },
         }
     }
 

@@ -64,7 +64,14 @@ impl Paywall {
         match state {
             State::Claimed | State::Abandoned | State::Landed => {
                 let detail = "A copy of this payment is being worked on.";
-                self.refuse_in_progress(purchase, payment_id, detail, (payment_id, state)).await
+                match self.refuse_in_progress(purchase, payment_id, detail, (payment_id, state)).await? {
+                    Some(refused) => Ok(refused),
+                    // it has moved on since it was read
+                    None => {
+                        let state = self.journal.load_state(payment_id).await?;
+                        Box::pin(self.answer_existing(purchase, payment_id, state)).await
+                    }
+                }
             }
             State::Settling => self.pending(payment_id).await,
             State::Ready | State::Unknown => match facilitator_call(purchase) {
@@ -91,22 +98,26 @@ impl Paywall {
             return self.note(payment_id, outcome).await;
         }
         let detail = "Another payment of this payer took this purchase over; send that one again.";
-        self.refuse_in_progress(purchase, payment_id, detail, (successor, state)).await
+        match self.refuse_in_progress(purchase, payment_id, detail, (successor, state)).await? {
+            Some(refused) => Ok(refused),
+            None => self.pending(payment_id).await,
+        }
     }
 
-    /// Says that a copy is worked on, if that is still so: what was read a moment ago may have come to settle since.
+    /// Says that a copy is worked on, if that is still so: what was read a moment ago may have come to settle since. None then.
     async fn refuse_in_progress(
         &self,
         purchase: &Purchase,
         payment_id: Uuid,
         detail: &str,
         of: (Uuid, State),
-    ) -> Result<Outcome, store::Error> {
+    ) -> Result<Option<Outcome>, store::Error> {
         let code = RefusalCode::PaymentInProgress;
         if !self.journal.note_in_progress(payment_id, code.status(), code.name()).await? {
-            return self.pending(payment_id).await;
+            return Ok(None);
         }
-        Ok(self.refuse_unclaimed(purchase, Refusal::new(code, detail).with("payment", named(of.0, of.1))))
+        let refusal = Refusal::new(code, detail).with("payment", named(of.0, of.1));
+        Ok(Some(self.refuse_unclaimed(purchase, refusal)))
     }
 
     /// Finds out, inside this request, what became of the payment that holds the purchase. True when it holds it no longer,

@@ -84,12 +84,10 @@ pub enum Claim {
 }
 
 impl Claim {
-    /// The presented payment, when money may have moved for it.
-    pub fn open_payment(&self) -> Option<Uuid> {
+    /// The payment that was presented before, and its state.
+    pub fn known(&self) -> Option<(Uuid, State)> {
         match self {
-            Self::Existing { payment_id, state } | Self::Reused { payment_id, state } => {
-                state.may_be_charged().then_some(*payment_id)
-            }
+            Self::Existing { payment_id, state } | Self::Reused { payment_id, state } => Some((*payment_id, *state)),
             Self::Won { .. } | Self::PurchaseLive { .. } | Self::Free { .. } => None,
         }
     }
