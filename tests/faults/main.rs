@@ -11,6 +11,7 @@ mod books;
 mod buyer;
 mod check;
 mod database_dies;
+mod fenced;
 mod graceful;
 mod history;
 mod market;
