@@ -100,8 +100,9 @@ create index successions_by_order on successions (order_id);
 alter table payments drop constraint payments_rail_check, add check (rail in ('exact', 'client-broadcast'));
 -- which facilitator judged the payment and settles it: never another one for the same authorization
 alter table answers add column facilitator text not null default '';
--- the body of the call, kept when its outcome is unknown: a later request of the same purchase presents it again
-alter table settle_results add column request text;
+-- the body of the call: where its outcome stays unknown, a later request of the same purchase presents it again
+alter table settle_attempts add column request text;
+alter table settle_attempts alter column request set compression lz4;
 
 create function now_us() returns bigint language sql stable as $$ select (extract(epoch from now()) * 1000000)::bigint $$;
 

@@ -24,6 +24,18 @@ create function was_sent(id uuid) returns boolean language sql stable as
 $$ select exists (select 1 from settle_attempts a left join settle_results r using (payment_id, attempt)
     where a.payment_id = id and coalesce(r.class, '') <> 'not_sent') $$;
 
+-- Writes what time has done to a claim whose purchase goes to another authorization: a process that was only slow must not
+-- decide under it any more; without this both were settled. Whoever decides under it at this moment writes the same event number, and one of the two fails.
+create function fence_claim(id uuid) returns void language plpgsql as $$
+declare
+    last payment_events;
+begin
+    select * into last from payment_events where payment_id = id order by seq desc limit 1;
+    if last.to_state <> 'claimed' then return; end if;
+    insert into payment_events (payment_id, seq, rail, from_state, to_state, actor, epoch, evidence, at_us, prev_hash)
+        values (id, last.seq + 1, last.rail, 'claimed', 'abandoned', 'claim', last.epoch, 'its purchase went to another', now_us(), last.hash);
+end $$;
+
 -- Claims a payment before anything is done for it.
 --   won        the caller works on it under o_epoch; with o_other, that payment has an answer that was never sent to settle
 --   held       another authorization of the same purchase is live (o_other, o_state); nothing was written
@@ -56,9 +68,9 @@ begin
         end if;
     end if;
     -- who else wanted the same: what may still be charged comes first, then what was charged a moment ago
-    for other in select q.payment_id, payment_state(q.payment_id) as state, q.valid_before, s.settled_at from payments q
-            left join settlements s using (payment_id)
-            where q.payer = p.payer and q.request_fp = p.request_fp and q.auth_key <> p.auth_key
+    for other in select distinct q.payment_id, payment_state(q.payment_id) as state, q.valid_before, s.settled_at from purchases u
+            join payments q using (payment_id) left join settlements s using (payment_id)
+            where u.payer = p.payer and u.request_fp = p.request_fp and q.auth_key <> p.auth_key
             order by s.settled_at desc nulls last loop
         if other.state in ('claimed', 'settling', 'unknown', 'landed') then
             outcome := 'held'; o_payment_id := other.payment_id; o_state := other.state; o_other := other.payment_id;
@@ -69,6 +81,8 @@ begin
                 return;
             end if;
             ready_payment := other.payment_id;
+        elsif other.state = 'abandoned' then
+            perform fence_claim(other.payment_id);
         elsif other.state = 'settled' and other.settled_at > now() - make_interval(secs => p_window_s) and o_other is null then
             o_other := other.payment_id;
         end if;
@@ -110,7 +124,7 @@ end $$;
 -- A verified payment takes over the answer of another one that was never sent to settle, with the intent to settle it.
 -- False when either has moved on meanwhile: then nothing was written.
 create function journal_take_over(p_payment_id uuid, p_epoch integer, p_other uuid, p_owner uuid, p_lease_s integer,
-    p_request_sha256 text, p_facilitator text) returns boolean language plpgsql as $$
+    p_request_sha256 text, p_request text, p_facilitator text) returns boolean language plpgsql as $$
 declare
     last payment_events;
 begin
@@ -123,14 +137,14 @@ begin
         values (p_payment_id, 'supersede', p_other, order_of(p_other));
     insert into answers (payment_id, kind, epoch, status, content_type, body, body_sha256, facilitator)
         select p_payment_id, kind, p_epoch, status, content_type, body, body_sha256, p_facilitator from answers where payment_id = p_other;
-    insert into settle_attempts (payment_id, attempt, owner, lease_until, request_sha256)
-        values (p_payment_id, 1, p_owner, now() + make_interval(secs => p_lease_s), p_request_sha256);
+    insert into settle_attempts (payment_id, attempt, owner, lease_until, request_sha256, request)
+        values (p_payment_id, 1, p_owner, now() + make_interval(secs => p_lease_s), p_request_sha256, p_request);
     perform move_payment(p_payment_id, 'settling', 'decide', p_epoch, p_other::text);
     return true;
 end $$;
 
 -- The intent to settle an answer that is ready, or to present an unknown one again. 0 when the state does not allow it.
-create function journal_intend(p_payment_id uuid, p_owner uuid, p_lease_s integer, p_request_sha256 text)
+create function journal_intend(p_payment_id uuid, p_owner uuid, p_lease_s integer, p_request_sha256 text, p_request text)
 returns integer language plpgsql as $$
 declare
     next_attempt integer;
@@ -140,8 +154,8 @@ begin
     select coalesce(max(attempt), 0) + 1 into next_attempt from settle_attempts where payment_id = p_payment_id;
     -- the move comes first: with the new attempt in place, the lapsed one would read as running
     perform move_payment(p_payment_id, 'settling', 'settle', null, 'attempt ' || next_attempt);
-    insert into settle_attempts (payment_id, attempt, owner, lease_until, request_sha256)
-        values (p_payment_id, next_attempt, p_owner, now() + make_interval(secs => p_lease_s), p_request_sha256);
+    insert into settle_attempts (payment_id, attempt, owner, lease_until, request_sha256, request)
+        values (p_payment_id, next_attempt, p_owner, now() + make_interval(secs => p_lease_s), p_request_sha256, p_request);
     return next_attempt;
 end $$;
 
@@ -162,7 +176,7 @@ end $$;
 -- unproven. Where a chain is read, that is left to the chain; where none is, and the authorization has ended with its outcome
 -- never known, the buyer has the benefit of the doubt: he may have been charged, so he gets the answer. Returns the state after it.
 create function journal_record(p_payment_id uuid, p_attempt integer, p_class text, p_reason text, p_transaction text,
-    p_request text, p_has_chain boolean) returns text language plpgsql as $$
+    p_has_chain boolean) returns text language plpgsql as $$
 declare
     class text := p_class;
     stands text;
@@ -178,8 +192,8 @@ begin
         from payments where payment_id = p_payment_id;
     select p_attempt = max(attempt) into newest from settle_attempts where payment_id = p_payment_id;
     if class = 'denied' and p_attempt > 1 then class := 'unknown'; end if;
-    insert into settle_results (payment_id, attempt, class, reason, transaction, request)
-        values (p_payment_id, p_attempt, class, p_reason, p_transaction, p_request) on conflict do nothing;
+    insert into settle_results (payment_id, attempt, class, reason, transaction)
+        values (p_payment_id, p_attempt, class, p_reason, p_transaction) on conflict do nothing;
     if not found then return payment_state(p_payment_id); end if;
     -- its lease may have lapsed, and somebody may have acted on that: a late answer still counts when it says "charged"
     stands := (select to_state from payment_events where payment_id = p_payment_id order by seq desc limit 1);
@@ -304,7 +318,7 @@ begin
     with fresh as materialized (
         select x.n, (x.p).payment_id, (x.p).payer, (x.p).request_fp, (x.p).rail, x.p
         from (select u as p, row_number() over () as n from unnest(p) u) x
-        where not exists (select 1 from payments q where q.payer = (x.p).payer and q.request_fp = (x.p).request_fp)
+        where not exists (select 1 from purchases u where u.payer = (x.p).payer and u.request_fp = (x.p).request_fp)
           and not exists (select 1 from payments q where q.auth_key = (x.p).auth_key)),
     p_ as (insert into payments select (f.p).* from fresh f),
     u_ as (insert into purchases select f.payer, f.request_fp, 1, f.payment_id from fresh f),
@@ -324,7 +338,7 @@ begin
 end $$;
 
 -- What is decided for a claimed payment: with an intent, the settle call follows at once.
-create type decision as (answer answers, order_id text, run runs, owner uuid, intent text);
+create type decision as (answer answers, order_id text, run runs, owner uuid, intent text, request text);
 
 -- Decides many payments: the answer or the refusal, its order, its run and, for an answer whose buyer still waits, the intent
 -- to settle, all in one commit. False for those whose claim was lost: nothing was written for them.
@@ -333,7 +347,7 @@ declare
     done bigint[];
 begin
     with input as materialized (
-        select x.n, (x.d).answer as a, (x.d).order_id, (x.d).run as r, (x.d).owner, (x.d).intent
+        select x.n, (x.d).answer as a, (x.d).order_id, (x.d).run as r, (x.d).owner, (x.d).intent, (x.d).request
         from (select u as d, row_number() over () as n from unnest(d) u) x),
     cur as materialized (
         select i.*, (i.a).payment_id, v.seq, v.hash, v.rail, count(i.order_id) over (order by i.n) as nth
@@ -347,8 +361,8 @@ begin
     o_ as (insert into orders (order_id, order_no, payment_id)
         select c.order_id, num.base + c.nth, c.payment_id from cur c, num where c.order_id is not null),
     r_ as (insert into runs select (c.r).* from cur c where (c.r).run_id is not null),
-    s_ as (insert into settle_attempts (payment_id, attempt, owner, lease_until, request_sha256)
-        select c.payment_id, 1, c.owner, now() + make_interval(secs => p_lease_s), c.intent from cur c where c.intent is not null),
+    s_ as (insert into settle_attempts (payment_id, attempt, owner, lease_until, request_sha256, request)
+        select c.payment_id, 1, c.owner, now() + make_interval(secs => p_lease_s), c.intent, c.request from cur c where c.intent is not null),
     -- the buyer of an answer without intent has hung up: the memo was not handed out
     v_ as (insert into served (payment_id, status, code)
         select c.payment_id, case (c.a).kind when 'answer' then 503 else (c.a).status end,
@@ -363,7 +377,7 @@ begin
 end $$;
 
 -- What settle answered for a payment.
-create type settle_outcome as (payment_id uuid, attempt integer, class text, reason text, transaction text, request text);
+create type settle_outcome as (payment_id uuid, attempt integer, class text, reason text, transaction text);
 
 -- Records many outcomes; first attempts that settled are booked at once. The states after it, in the order of the group.
 create function journal_records(r settle_outcome[], p_has_chain boolean) returns table (o_payment_id uuid, o_state text, n bigint)
@@ -392,7 +406,7 @@ begin
         if i = any (done) then
             o_state := 'settled';
         else
-            o_state := journal_record(r[i].payment_id, r[i].attempt, r[i].class, r[i].reason, r[i].transaction, r[i].request, p_has_chain);
+            o_state := journal_record(r[i].payment_id, r[i].attempt, r[i].class, r[i].reason, r[i].transaction, p_has_chain);
         end if;
         return next;
     end loop;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use sqlx::PgPool;
 use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -58,7 +59,7 @@ pub struct App {
     /// Who is paid.
     pub pay_to: Address,
     journal: Journal,
-    cluster: Option<Cluster>,
+    keeper: Option<Keeper>,
     stop: CancellationToken,
     shop: Arc<Shop>,
     tasks: TaskTracker,
@@ -69,6 +70,12 @@ pub struct App {
 struct Heart {
     stop: CancellationToken,
     task: tokio::task::JoinHandle<()>,
+}
+
+/// The task that keeps the private cluster up; cancelling it gives the cluster back.
+struct Keeper {
+    end: CancellationToken,
+    task: JoinHandle<Cluster>,
 }
 
 /// What tests put in place of an adapter.
@@ -172,7 +179,7 @@ impl App {
             faulty,
             pay_to,
             journal,
-            cluster,
+            keeper: cluster.map(Keeper::start),
             stop: stop.clone(),
             shop: Arc::clone(&shop),
             tasks: tasks.clone(),
@@ -225,10 +232,27 @@ impl App {
             tracing::warn!(%error, "the claims of this process end by themselves in a few seconds");
         }
         self.pool.close().await;
-        if let Some(cluster) = self.cluster
-            && let Err(error) = cluster.stop().await
-        {
-            tracing::error!(%error, "the private cluster did not stop");
+        if let Some(keeper) = self.keeper {
+            keeper.stop().await;
+        }
+    }
+}
+
+impl Keeper {
+    fn start(cluster: Cluster) -> Self {
+        let end = CancellationToken::new();
+        Self { end: end.clone(), task: tokio::spawn(cluster.keep_running(end)) }
+    }
+
+    async fn stop(self) {
+        self.end.cancel();
+        match self.task.await {
+            Ok(cluster) => {
+                if let Err(error) = cluster.stop().await {
+                    tracing::error!(%error, "the private cluster did not stop");
+                }
+            }
+            Err(error) => tracing::error!(%error, "nobody watched the private cluster; the next start adopts it"),
         }
     }
 }

@@ -441,3 +441,17 @@ pub const PAYMENTS_PAGE_MAX: i64 = 500;
 
 /// Rows of one invariant that `jim doctor` shows.
 pub const BREACHES_SHOWN_MAX: usize = 20;
+// coming back after a failure
+
+/// Pause before a private server that could not be started again is tried once more.
+pub const POSTGRES_RESTART_PAUSE: Duration = Duration::from_secs(1);
+
+/// How long the rows of a payment are asked for after the journal has failed on it, before its outcome is called open.
+pub const JOURNAL_SECOND_LOOK: Duration = Duration::from_secs(1);
+
+/// How long a decision or the outcome of a settle call is handed in again while the database is away. A killed server is back in five
+/// seconds; a buyer whose outcome is lost instead waits for the lease of the settle call.
+pub const JOURNAL_INSIST: Duration = Duration::from_secs(15);
+
+/// Pause before it is handed in again.
+pub const JOURNAL_INSIST_PAUSE: Duration = Duration::from_millis(250);

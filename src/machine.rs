@@ -174,6 +174,26 @@ impl State {
         Self::ALL.into_iter().find(|state| state.name() == name)
     }
 
+    /// True while nobody knows whether it is charged.
+    pub const fn is_open(self) -> bool {
+        matches!(self, Self::Settling | Self::Unknown)
+    }
+
+    /// True when money may have moved for the payment, or has: nobody may be told that it is not charged.
+    pub const fn may_be_charged(self) -> bool {
+        match self {
+            Self::Settling | Self::Unknown | Self::Settled | Self::Landed | Self::RefundOwed | Self::Refunded => true,
+            Self::Claimed
+            | Self::Abandoned
+            | Self::Ready
+            | Self::Refused
+            | Self::Superseded
+            | Self::Free
+            | Self::Denied
+            | Self::Dead => false,
+        }
+    }
+
     /// True while the payment may still be charged or is being charged: it holds its purchase.
     pub const fn holds_purchase(self) -> bool {
         match self {

@@ -18,6 +18,7 @@ mod fetch;
 mod machine;
 mod place;
 mod server;
+mod watch;
 
 use std::{fmt, fs, path::PathBuf, time::Instant};
 
@@ -53,6 +54,10 @@ pub struct Cluster {
     place: Place,
     lock: Option<FolderLock>,
     description: Description,
+    /// What a server that died is started again with.
+    options: Options,
+    machine: Machine,
+    account: Account,
 }
 
 /// What runs, from what, and how this process came to it.
@@ -130,7 +135,7 @@ impl Cluster {
         match description {
             Ok(description) => {
                 tracing::info!(cluster = %description, "PostgreSQL is ready");
-                Ok(Cluster { running, place, lock, description })
+                Ok(Cluster { running, place, lock, description, options, machine, account })
             }
             Err(error) => {
                 if lock.is_some() {

@@ -44,6 +44,21 @@ pub enum Error {
     },
 }
 
+impl Error {
+    /// True when the database was away or the session broke: the same statement may succeed in a moment. What the database
+    /// itself refused is refused again.
+    pub fn is_passing(&self) -> bool {
+        match self {
+            Self::Connect(_) => true,
+            Self::Group(error) => error.is_passing(),
+            // 57P: the server is stopping, starting, or lost another backend
+            Self::Statement(sqlx::Error::Database(error)) => error.code().is_some_and(|code| code.starts_with("57P")),
+            Self::Statement(_) => true,
+            Self::Migrate(_) | Self::UnknownValue { .. } => false,
+        }
+    }
+}
+
 /// Connects and brings the schema up to date.
 ///
 /// One plain connection is opened first: a pool that cannot connect says only that it timed out.

@@ -13,6 +13,7 @@ use sqlx::PgPool;
 
 use crate::clock::Clock;
 use crate::evm::{self, Address, B256, Network, Signature, TokenDomain, U256, lower};
+use crate::fault;
 use crate::limits::SIMULATED_MARGIN_S;
 use crate::paywall::port::{
     Facilitator, FacilitatorRequest, Judged, Kind, Member, SettleIntent, Settlement, Unreachable, Verdict, not_ours,
@@ -126,7 +127,10 @@ impl Simulated {
             Ok(transfer) => transfer,
             Err(reason) => return denied(reason),
         };
-        match simulated::execute(&self.pool, &transfer, GRANT).await {
+        fault::point("before-execute");
+        let executed = simulated::execute(&self.pool, &transfer, GRANT).await;
+        fault::point("after-execute");
+        match executed {
             Ok(Executed::Moved) => Settlement::Settled {
                 transaction: format!("{:#x}", B256::from(transfer.tx_hash)),
                 payer: Some(transfer.authorizer),

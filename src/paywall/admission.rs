@@ -3,16 +3,19 @@
 //! The claim is on disk before verify is called (payments.md 0a, "claim first"). A payment that was presented before, or whose
 //! purchase another one holds, is answered by [`super::repeat`].
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+use futures_util::FutureExt;
 use serde_json::json;
 use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::timeout;
 
+use super::Paywall;
 use super::contract::Circumstances;
 use super::outcome::{Outcome, Refused};
 use super::port::{FacilitatorRequest, Judged, Verdict};
 use super::verified::{Home, Money, Presence, Signed, Verified, Work};
-use super::{Paywall, settle};
 use crate::canonical::{self, hex};
 use crate::catalog::Product;
 use crate::evm::{Address, lower};
@@ -81,13 +84,9 @@ impl Paywall {
             Ok(admission) => admission,
             Err(error) => {
                 tracing::error!(%error, "the journal failed while a payment was admitted");
-                Admission::Answer(self.refuse_unclaimed(
-                    &purchase,
-                    Refusal::new(
-                        RefusalCode::Overloaded,
-                        "The payment could not be recorded; nothing was done with it.",
-                    ),
-                ))
+                let detail = "The payment could not be recorded; nothing was done with it.";
+                let refusal = Refusal::new(RefusalCode::Overloaded, detail);
+                Admission::Answer(self.refuse_unless(&purchase, refusal, State::may_be_charged).await)
             }
         }
     }
@@ -112,14 +111,18 @@ impl Paywall {
             return Ok(Admission::Answer(Outcome::Unpaid { error: Mismatch::Network.to_string() }));
         };
         if let Some(refusal) = self.payer_objection(&purchase.payment.authorization.from) {
-            return Ok(Admission::Answer(self.refuse_unclaimed(purchase, refusal)));
+            return Ok(Admission::Answer(self.refuse_unless(purchase, refusal, State::is_open).await));
         }
         let permit = match Arc::clone(&self.slots).try_acquire_owned() {
             Ok(permit) if self.is_supported() => permit,
             Ok(_) => {
-                return Ok(self.shed(purchase, "No facilitator that settles this kind of payment is reachable yet."));
+                let detail = "No facilitator that settles this kind of payment is reachable yet.";
+                return Ok(self.shed_unclaimed(purchase, detail).await);
             }
-            Err(_) => return Ok(self.shed(purchase, "As many paid requests as the operator allows are being served.")),
+            Err(_) => {
+                let detail = "As many paid requests as the operator allows are being served.";
+                return Ok(self.shed_unclaimed(purchase, detail).await);
+            }
         };
         let mut claim = self.journal.claim(&self.new_payment(purchase)).await?;
         if let Claim::PurchaseLive { payment_id, state } = claim
@@ -130,7 +133,11 @@ impl Paywall {
         }
         match claim {
             Claim::Won { held, takes_over } => {
-                self.verify(purchase, held, takes_over, request, permit, home, presence).await
+                let checking = self.verify(purchase, held, takes_over, request, permit, home, presence);
+                match AssertUnwindSafe(checking).catch_unwind().await {
+                    Ok(admission) => admission,
+                    Err(_) => self.let_go(purchase, held).await,
+                }
             }
             other => Ok(Admission::Answer(self.answer_repeat(purchase, other).await?)),
         }
@@ -190,12 +197,22 @@ impl Paywall {
         }
     }
 
+    /// The check panicked. Its claim is free at once, unless something was decided before: then the rows know, and the same payment
+    /// brings it.
+    async fn let_go(&self, purchase: &Purchase, held: Held) -> Result<Admission, store::Error> {
+        tracing::error!(payment_id = %held.payment_id, "the check of a payment panicked");
+        if self.journal.give_back(held, "the check panicked").await? {
+            return Ok(self.shed(purchase, "The payment could not be checked."));
+        }
+        Ok(Admission::Answer(Outcome::Pending { payment_id: held.payment_id, transaction: None }))
+    }
+
     /// Settles the stored answer of another authorization of this purchase, which nobody ever tried to settle, under this one.
     async fn take_over(&self, purchase: &Purchase, work: Work, other: Uuid) -> Result<Outcome, store::Error> {
         let Work { held, money, presence, circumstances, amount, .. } = work;
         if let Money::Signed(Signed { request, facilitator, .. }) = money
             && !presence.is_gone()
-            && self.journal.take_over(held, other, &settle::digest(&request), &facilitator).await?
+            && self.journal.take_over(held, other, &request.body(), &facilitator).await?
         {
             return Ok(self.settle(held.payment_id, 1, facilitator, request, circumstances, amount).await);
         }
@@ -239,6 +256,26 @@ impl Paywall {
 
     fn shed(&self, purchase: &Purchase, detail: &str) -> Admission {
         Admission::Answer(self.refuse_unclaimed(purchase, Refusal::new(RefusalCode::Overloaded, detail)))
+    }
+
+    async fn shed_unclaimed(&self, purchase: &Purchase, detail: &str) -> Admission {
+        let refusal = Refusal::new(RefusalCode::Overloaded, detail);
+        Admission::Answer(self.refuse_unless(purchase, refusal, State::is_open).await)
+    }
+
+    /// A refusal for a reason that has nothing to do with the payment, which may have been presented before: that it is not charged
+    /// is said only when the rows say nothing else. `speaks_against` names the states that do; without rows its outcome is open.
+    async fn refuse_unless(&self, purchase: &Purchase, refusal: Refusal, speaks_against: fn(State) -> bool) -> Outcome {
+        let (key, payload) = (purchase.auth_key(), purchase.payload_sha256());
+        let finding = self.journal.find(&key, &purchase.request_fp, &payload);
+        let open = match timeout(limits::JOURNAL_SECOND_LOOK, finding).await {
+            Ok(Ok(claim)) => claim.and_then(|claim| claim.known()).filter(|(_, state)| speaks_against(*state)),
+            Ok(Err(_)) | Err(_) => Some((Uuid::nil(), State::Unknown)),
+        };
+        match open {
+            None => self.refuse_unclaimed(purchase, refusal),
+            Some((payment_id, _)) => Outcome::Pending { payment_id, transaction: None },
+        }
     }
 
     /// A refusal of a payment that is not claimed: nothing is stored, and the payment stays as it was.

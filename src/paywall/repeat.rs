@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 use uuid::Uuid;
 
+use super::Paywall;
 use super::admission::{Purchase, facilitator_call};
 use super::outcome::{Delivery, Outcome, Refused};
 use super::port::FacilitatorRequest;
-use super::{Paywall, settle};
 use crate::limits;
 use crate::machine::State;
 use crate::money::Atomic;
@@ -64,10 +64,15 @@ impl Paywall {
         }
         match state {
             State::Claimed | State::Abandoned | State::Landed => {
-                let refusal =
-                    Refusal::new(RefusalCode::PaymentInProgress, "A copy of this payment is being worked on.")
-                        .with("payment", named(payment_id, state));
-                self.refuse_noted(purchase, payment_id, refusal).await
+                let detail = "A copy of this payment is being worked on.";
+                match self.refuse_in_progress(purchase, payment_id, detail, (payment_id, state)).await? {
+                    Some(refused) => Ok(refused),
+                    // it has moved on since it was read
+                    None => {
+                        let state = self.journal.load_state(payment_id).await?;
+                        Box::pin(self.answer_existing(purchase, payment_id, state)).await
+                    }
+                }
             }
             State::Settling => self.pending(payment_id).await,
             State::Ready | State::Unknown => match facilitator_call(purchase) {
@@ -94,8 +99,26 @@ impl Paywall {
             return self.note(payment_id, outcome).await;
         }
         let detail = "Another payment of this payer took this purchase over; send that one again.";
-        let refusal = Refusal::new(RefusalCode::PaymentInProgress, detail).with("payment", named(successor, state));
-        self.refuse_noted(purchase, payment_id, refusal).await
+        match self.refuse_in_progress(purchase, payment_id, detail, (successor, state)).await? {
+            Some(refused) => Ok(refused),
+            None => self.pending(payment_id).await,
+        }
+    }
+
+    /// Says that a copy is worked on, if that is still so: what was read a moment ago may have come to settle since. None then.
+    async fn refuse_in_progress(
+        &self,
+        purchase: &Purchase,
+        payment_id: Uuid,
+        detail: &str,
+        of: (Uuid, State),
+    ) -> Result<Option<Outcome>, store::Error> {
+        let code = RefusalCode::PaymentInProgress;
+        if !self.journal.note_in_progress(payment_id, code.status(), code.name()).await? {
+            return Ok(None);
+        }
+        let refusal = Refusal::new(code, detail).with("payment", named(of.0, of.1));
+        Ok(Some(self.refuse_unclaimed(purchase, refusal)))
     }
 
     /// Finds out, inside this request, what became of the payment that holds the purchase. True when it holds it no longer,
@@ -112,9 +135,9 @@ impl Paywall {
         }
         // a client that signs anew on every retry never sends the first payment again; its stored call is presented for it
         if state == State::Unknown
-            && let Some((request, facilitator)) = self.journal.load_unknown_call(holder).await?
+            && let Some((request, facilitator)) = self.journal.load_settle_call(holder).await?
             && let Some(request) = FacilitatorRequest::from_body(&request)
-            && let Some(attempt) = self.journal.intend(holder, &settle::digest(&request)).await?
+            && let Some(attempt) = self.journal.intend(holder, &request.body()).await?
         {
             self.settle(holder, attempt, facilitator, request, purchase.circumstances(None), purchase.offer.amount)
                 .await;
@@ -145,7 +168,7 @@ impl Paywall {
         let Some(facilitator) = stored.or_else(|| self.facilitator.sole().map(str::to_owned)) else {
             return self.pending(payment_id).await;
         };
-        match self.journal.intend(payment_id, &settle::digest(&request)).await? {
+        match self.journal.intend(payment_id, &request.body()).await? {
             Some(attempt) => {
                 let circumstances = purchase.circumstances(None);
                 Ok(self.settle(payment_id, attempt, facilitator, request, circumstances, purchase.offer.amount).await)

@@ -1,22 +1,19 @@
 //! The settle call and what becomes of it. Reached only with an attempt that the journal has committed.
 
+use std::panic::AssertUnwindSafe;
+
+use futures_util::FutureExt;
 use uuid::Uuid;
 
 use super::Paywall;
 use super::contract::Circumstances;
 use super::outcome::{Delivery, Outcome, Refused};
 use super::port::{FacilitatorRequest, SettleIntent, Settlement};
-use crate::canonical;
 use crate::fault;
 use crate::machine::State;
 use crate::money::Atomic;
 use crate::refusal::{Refusal, RefusalCode};
 use crate::store::journal::{Record, SettleClass, SettleEnd};
-
-/// Digest of a settle body, kept with the intent.
-pub(super) fn digest(request: &FacilitatorRequest) -> String {
-    canonical::sha256_hex(request.body().as_bytes())
-}
 
 impl Paywall {
     /// Settles under a committed intent, records the outcome, and answers from the rows.
@@ -29,15 +26,22 @@ impl Paywall {
         circumstances: Circumstances,
         amount: Atomic,
     ) -> Outcome {
-        fault::point("before-settle");
         let intent = SettleIntent::new(request, attempt, facilitator);
-        let settlement = self.facilitator.settle(&intent).await;
-        fault::point("after-settle");
-        let mut end = classify(settlement);
+        let calling = async {
+            fault::point("before-settle");
+            let settlement = self.facilitator.settle(&intent).await;
+            fault::point("after-settle");
+            settlement
+        };
+        // a panic in the call leaves its outcome open, and that is written at once: the buyer need not wait for a lease to lapse
+        let settlement = AssertUnwindSafe(calling).catch_unwind().await.unwrap_or_else(|_| {
+            tracing::error!(%payment_id, attempt, "the settle call panicked");
+            Settlement::Unknown { reason: "the settle call panicked".to_owned(), transaction: None }
+        });
+        let end = classify(settlement);
         if end.class != SettleClass::Settled {
             let SettleEnd { class, reason, .. } = &end;
             tracing::warn!(%payment_id, attempt, ?class, reason, "settle did not end with a transfer");
-            end.request = Some(intent.request().body());
         }
         let transaction = end.transaction.clone();
         let recorded = match self.journal.record(payment_id, attempt, end).await {
@@ -78,7 +82,7 @@ impl Paywall {
 }
 
 fn classify(settlement: Settlement) -> SettleEnd {
-    let end = |class, reason, transaction| SettleEnd { class, reason, transaction, request: None };
+    let end = |class, reason, transaction| SettleEnd { class, reason, transaction };
     match settlement {
         Settlement::Settled { transaction, payer: _ } => end(SettleClass::Settled, None, Some(transaction)),
         Settlement::Denied { reason } => end(SettleClass::Denied, Some(reason), None),

@@ -14,7 +14,6 @@ use super::contract::Circumstances;
 use super::landing::LandedMoney;
 use super::outcome::{Outcome, Refused};
 use super::port::FacilitatorRequest;
-use super::settle;
 use crate::evm::U256;
 use crate::ledger::{Account, Customer};
 use crate::limits;
@@ -161,8 +160,8 @@ impl Work {
             body: answer.body,
         };
         // whoever has hung up is not charged: the answer waits for the same payment to come again
-        let digest = settle::digest(&signed.request);
-        let intent = (!self.presence.is_gone()).then_some(digest.as_str());
+        let body = signed.request.body();
+        let intent = (!self.presence.is_gone()).then_some(body.as_str());
         match self.decide(&decision, Some(account), None, intent).await {
             Ok(true) => {}
             Ok(false) => return self.answer_from_rows().await,

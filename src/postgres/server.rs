@@ -273,6 +273,18 @@ async fn wait_until_gone(running: &mut Running, place: &Place) {
     }
 }
 
+/// Waits until the server ends, whoever ended it. One that is no child of ours is looked at now and then: it runs for months.
+pub(super) async fn wait_until_ended(running: &mut Running) {
+    match &mut running.child {
+        Some(child) => drop(child.wait().await),
+        None => {
+            while is_alive(running.pid) {
+                sleep(POSTGRES_RETRY_PAUSE).await;
+            }
+        }
+    }
+}
+
 /// Line 1 is the postmaster's process id, line 5 its socket folder (missing while it starts).
 fn read_pid_file(cluster: &Path) -> Option<(i32, PathBuf)> {
     let text = fs::read_to_string(cluster.join("postmaster.pid")).ok()?;

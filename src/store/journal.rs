@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use sqlx::postgres::PgRow;
 use sqlx::{PgPool, Row};
+use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
 use super::Error;
@@ -22,7 +23,7 @@ use crate::limits;
 use crate::machine::{self, State};
 
 use rows::read_state;
-use transitions::{ClaimOf, DecisionOf, SettleOf};
+use transitions::{ClaimOf, DecisionOf, SettleOf, digest};
 use writer::Writer;
 
 pub(crate) use evidence::refund_nonce;
@@ -110,20 +111,20 @@ impl Journal {
         .transpose()
     }
 
-    /// Gives a claim back: nothing was done and nothing decided.
-    pub async fn give_back(&self, held: Held, reason: &str) -> Result<(), Error> {
+    /// Gives a claim back: nothing was done and nothing decided. False when that is not so any more: then nothing was written.
+    pub async fn give_back(&self, held: Held, reason: &str) -> Result<bool, Error> {
         fault::point("before-give-back");
-        sqlx::query("select journal_give_back($1, $2, $3)")
+        let done = sqlx::query_scalar("select journal_give_back($1, $2, $3)")
             .bind(held.payment_id)
             .bind(held.epoch)
             .bind(reason)
-            .execute(&self.pool)
+            .fetch_one(&self.pool)
             .await?;
         fault::point("after-give-back");
-        Ok(())
+        Ok(done)
     }
 
-    /// Stores what was decided, its order and its run in one commit. With `intent` (digest of the settle body) the
+    /// Stores what was decided, its order and its run in one commit. With `intent` (the body of the settle call) the
     /// intent to settle as attempt 1 is part of the same commit; `facilitator` judged the payment and will settle it. False when the claim was lost: then nothing was written.
     pub async fn decide(
         &self,
@@ -144,28 +145,39 @@ impl Journal {
             facilitator: facilitator.to_owned(),
         };
         fault::point("before-decide");
-        let held = self.writer.decide(transition).await;
+        let mut decided = self.writer.decide(transition.clone()).await;
+        let until = Instant::now() + limits::JOURNAL_INSIST;
+        while decided.as_ref().is_err_and(Error::is_passing) && Instant::now() < until {
+            sleep(limits::JOURNAL_INSIST_PAUSE).await;
+            decided = self.writer.decide(transition.clone()).await;
+            if let Ok(false) = decided {
+                // an earlier try may have been committed, and its answer lost
+                decided = self.has_decided(held).await;
+            }
+        }
         fault::point("after-decide");
-        held
+        decided
+    }
+
+    /// True when what is decided for a payment was decided under this claim.
+    async fn has_decided(&self, held: Held) -> Result<bool, Error> {
+        let select = "select exists (select 1 from answers where payment_id = $1 and epoch = $2)";
+        let row = sqlx::query(select).bind(held.payment_id).bind(held.epoch).fetch_one(&self.pool).await?;
+        Ok(row.try_get(0)?)
     }
 
     /// Lets a claimed payment pay for the answer of another one that was never sent to settle, with the intent to settle it as
     /// attempt 1. False when either has moved on meanwhile: then nothing was written.
-    pub async fn take_over(
-        &self,
-        held: Held,
-        other: Uuid,
-        request_sha256: &str,
-        facilitator: &str,
-    ) -> Result<bool, Error> {
+    pub async fn take_over(&self, held: Held, other: Uuid, request: &str, facilitator: &str) -> Result<bool, Error> {
         fault::point("before-take-over");
-        let done = sqlx::query_scalar("select journal_take_over($1, $2, $3, $4, $5, $6, $7)")
+        let done = sqlx::query_scalar("select journal_take_over($1, $2, $3, $4, $5, $6, $7, $8)")
             .bind(held.payment_id)
             .bind(held.epoch)
             .bind(other)
             .bind(self.instance)
             .bind(seconds(limits::SETTLE_LEASE))
-            .bind(request_sha256)
+            .bind(digest(request))
+            .bind(request)
             .bind(facilitator)
             .fetch_one(&self.pool)
             .await?;
@@ -175,13 +187,14 @@ impl Journal {
 
     /// Writes the intent to settle an answer that is ready, or to present an unknown payment again.
     /// None when its state does not allow that: somebody else settles it or has settled it.
-    pub async fn intend(&self, payment_id: Uuid, request_sha256: &str) -> Result<Option<i32>, Error> {
+    pub async fn intend(&self, payment_id: Uuid, request: &str) -> Result<Option<i32>, Error> {
         fault::point("before-intend");
-        let attempt: i32 = sqlx::query_scalar("select journal_intend($1, $2, $3, $4)")
+        let attempt: i32 = sqlx::query_scalar("select journal_intend($1, $2, $3, $4, $5)")
             .bind(payment_id)
             .bind(self.instance)
             .bind(seconds(limits::SETTLE_LEASE))
-            .bind(request_sha256)
+            .bind(digest(request))
+            .bind(request)
             .fetch_one(&self.pool)
             .await?;
         fault::point("after-intend");
@@ -190,8 +203,16 @@ impl Journal {
 
     /// Records how a settle call ended; with a charge come its settlement and its revenue. Returns what is stored after it.
     pub async fn record(&self, payment_id: Uuid, attempt: i32, end: SettleEnd) -> Result<Record, Error> {
+        let transition = SettleOf { payment_id, attempt, end, has_chain: self.has_chain };
         fault::point("before-record");
-        let record = self.writer.record(SettleOf { payment_id, attempt, end, has_chain: self.has_chain }).await?;
+        let mut recorded = self.writer.record(transition.clone()).await;
+        let until = Instant::now() + limits::JOURNAL_INSIST;
+        // a result that is stored already stays as it is, so that a try whose answer was lost does no harm
+        while recorded.as_ref().is_err_and(Error::is_passing) && Instant::now() < until {
+            sleep(limits::JOURNAL_INSIST_PAUSE).await;
+            recorded = self.writer.record(transition.clone()).await;
+        }
+        let record = recorded?;
         fault::point("after-record");
         // another attempt may have settled it while this one waited for the row
         if attempt == 1 && record.state == State::Settled { Ok(record) } else { self.load(payment_id).await }
@@ -206,6 +227,20 @@ impl Journal {
             .execute(&self.pool)
             .await?;
         Ok(())
+    }
+
+    /// Notes that a copy of a payment is being worked on; false, and nothing written, when money may move for it by now.
+    pub async fn note_in_progress(&self, payment_id: Uuid, status: u16, code: &str) -> Result<bool, Error> {
+        let noted = sqlx::query(
+            "insert into served (payment_id, status, code) select $1, $2, $3 \
+             where payment_state($1) in ('claimed', 'abandoned', 'superseded', 'landed')",
+        )
+        .bind(payment_id)
+        .bind(i16::try_from(status).unwrap_or(i16::MAX))
+        .bind(code)
+        .execute(&self.pool)
+        .await?;
+        Ok(noted.rows_affected() > 0)
     }
 
     /// What is stored for a payment; for one that was answered from another, that answer.

@@ -155,13 +155,13 @@ async fn a_real_sale_cannot_be_sold_again_by_hand() {
     let service = Service::start().await;
     assert_eq!(Buyer::new(&service, 1).buy(&Ask::memo()).await.1.status, 200);
     let pool = &service.world.database.pool;
-    let attempt: i32 = sqlx::query_scalar("select journal_intend(payment_id, (select instance_id from instances limit 1), 5, repeat('0', 64)) from payments")
+    let attempt: i32 = sqlx::query_scalar("select journal_intend(payment_id, (select instance_id from instances limit 1), 5, repeat('0', 64), '{}') from payments")
         .fetch_one(pool)
         .await
         .expect("an answer");
     assert_eq!(attempt, 0, "a settled payment gets no second intent");
     let state: String =
-        sqlx::query_scalar("select journal_record(payment_id, 1, 'denied', 'x', null, null, false) from payments")
+        sqlx::query_scalar("select journal_record(payment_id, 1, 'denied', 'x', null, false) from payments")
             .fetch_one(pool)
             .await
             .expect("a state");

@@ -90,10 +90,10 @@ impl Journal {
         read_authorization(&row)
     }
 
-    /// The body of the last settle call whose outcome is unknown, and who was asked; None when that was lost with a process.
-    pub async fn load_unknown_call(&self, payment_id: Uuid) -> Result<Option<(String, String)>, Error> {
-        let call = "select r.request, a.facilitator from settle_results r join answers a using (payment_id) \
-                    where payment_id = $1 and r.request is not null order by attempt desc limit 1";
+    /// The body of the last settle call, and who was asked; None for rows from before it was kept.
+    pub async fn load_settle_call(&self, payment_id: Uuid) -> Result<Option<(String, String)>, Error> {
+        let call = "select t.request, a.facilitator from settle_attempts t join answers a using (payment_id) \
+                    where payment_id = $1 and t.request is not null order by attempt desc limit 1";
         Ok(sqlx::query_as(call).bind(payment_id).fetch_optional(self.pool()).await?)
     }
 

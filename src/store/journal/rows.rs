@@ -83,6 +83,16 @@ pub enum Claim {
     },
 }
 
+impl Claim {
+    /// The payment that was presented before, and its state.
+    pub fn known(&self) -> Option<(Uuid, State)> {
+        match self {
+            Self::Existing { payment_id, state } | Self::Reused { payment_id, state } => Some((*payment_id, *state)),
+            Self::Won { .. } | Self::PurchaseLive { .. } | Self::Free { .. } => None,
+        }
+    }
+}
+
 /// A claim that the caller holds: the fence for what it decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Held {
@@ -101,8 +111,6 @@ pub struct SettleEnd {
     pub reason: Option<String>,
     /// A transaction that it named.
     pub transaction: Option<String>,
-    /// The body of the call, where somebody may have to make it again.
-    pub request: Option<String>,
 }
 
 /// What is stored for a payment.

@@ -26,6 +26,7 @@ pub(super) struct DecisionOf {
     pub(super) decision: Decision,
     pub(super) order_id: Option<String>,
     pub(super) run: Option<RunRow>,
+    /// Body of the settle call.
     pub(super) intent: Option<String>,
     pub(super) facilitator: String,
 }
@@ -51,22 +52,22 @@ const CLAIM: &str = "select c.outcome, c.o_payment_id, c.o_epoch, c.o_state, c.o
 const DECIDE: &str = "select journal_decisions(array(select row(row(x.id, x.kind, x.epoch, x.status, x.content_type, x.body, \
      x.body_sha256, x.code, now(), x.facilitator)::answers, x.order_id, row(x.run_id, x.order_id, x.id, x.request_id, x.product, x.subject, x.mode, \
      x.payer, x.payer_class, x.synthesizer, x.verdict, x.attempts, x.figures, x.refused, x.data_cost, x.inference_cost, x.depth, \
-     x.started_at, x.finished_at)::runs, x.owner, x.intent)::decision \
+     x.started_at, x.finished_at)::runs, x.owner, x.intent, x.request)::decision \
      from unnest($1::uuid[], $2::text[], $3::integer[], $4::smallint[], $5::text[], $6::bytea[], $7::text[], $8::text[], \
      $9::text[], $10::uuid[], $11::text[], $12::text[], $13::text[], $14::text[], $15::text[], $16::text[], $17::text[], \
      $18::text[], $19::integer[], $20::integer[], $21::text[], $22::bigint[], $23::bigint[], $24::integer[], \
-     $25::timestamptz[], $26::timestamptz[], $28::uuid[], $29::text[], $30::text[]) with ordinality as x(id, kind, epoch, status, \
+     $25::timestamptz[], $26::timestamptz[], $28::uuid[], $29::text[], $30::text[], $31::text[]) with ordinality as x(id, kind, epoch, status, \
      content_type, body, body_sha256, code, order_id, run_id, request_id, product, subject, mode, payer, payer_class, \
      synthesizer, verdict, attempts, figures, refused, data_cost, inference_cost, depth, started_at, finished_at, owner, \
-     intent, facilitator, n) order by x.n), $27)";
+     intent, facilitator, request, n) order by x.n), $27)";
 
 // what is read beside the state was committed with the decision; the settlement is new and comes from the caller
 const RECORD: &str = "select r.o_state as state, p.payer, coalesce(t.order_id, o.order_id) as order_id, a.kind, a.status, a.content_type, \
      a.body, a.refusal_code, coalesce(s.transaction, ($5::text[])[r.n]) as transaction, ($4::text[])[r.n] as reason, \
      null::uuid as successor from journal_records(array(\
-     select row(x.id, x.attempt, x.class, x.reason, x.transaction, x.request)::settle_outcome \
-     from unnest($1::uuid[], $2::integer[], $3::text[], $4::text[], $5::text[], $6::text[]) with ordinality \
-     as x(id, attempt, class, reason, transaction, request, n) order by x.n), $7) r \
+     select row(x.id, x.attempt, x.class, x.reason, x.transaction)::settle_outcome \
+     from unnest($1::uuid[], $2::integer[], $3::text[], $4::text[], $5::text[]) with ordinality \
+     as x(id, attempt, class, reason, transaction, n) order by x.n), $6) r \
      join payments p on p.payment_id = r.o_payment_id left join orders o on o.payment_id = r.o_payment_id \
      left join successions t on t.payment_id = r.o_payment_id left join answers a on a.payment_id = r.o_payment_id \
      left join settlements s on s.payment_id = r.o_payment_id order by r.n";
@@ -121,6 +122,11 @@ fn read_claim(row: &PgRow) -> Result<Claim, Error> {
     })
 }
 
+/// Digest of a settle body, kept beside it.
+pub(super) fn digest(body: &str) -> String {
+    crate::canonical::sha256_hex(body.as_bytes())
+}
+
 /// The column of one value of each decision.
 fn column<'a, V>(group: &[&'a DecisionOf], value: impl Fn(&'a DecisionOf) -> V) -> Vec<V> {
     group.iter().map(|item| value(item)).collect()
@@ -165,8 +171,9 @@ impl Transition for DecisionOf {
             .bind(of_run(group, |r| r.finished_at))
             .bind(seconds(limits::SETTLE_LEASE))
             .bind(column(group, |d| d.instance))
-            .bind(column(group, |d| d.intent.as_deref()))
+            .bind(column(group, |d| d.intent.as_deref().map(digest)))
             .bind(column(group, |d| d.facilitator.as_str()))
+            .bind(column(group, |d| d.intent.as_deref()))
             .fetch_all(connection)
             .await?;
         rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
@@ -183,7 +190,6 @@ impl Transition for SettleOf {
             .bind(group.iter().map(|s| s.end.class.as_str()).collect::<Vec<_>>())
             .bind(group.iter().map(|s| s.end.reason.as_deref()).collect::<Vec<_>>())
             .bind(group.iter().map(|s| s.end.transaction.as_deref()).collect::<Vec<_>>())
-            .bind(group.iter().map(|s| s.end.request.as_deref()).collect::<Vec<_>>())
             .bind(group.first().is_some_and(|s| s.has_chain))
             .fetch_all(connection)
             .await?;

@@ -6,12 +6,15 @@
 //! as if it had been written alone.
 //!
 //! A statement that the database refused wrote nothing at all: its group is then written one by one, so that one bad row does
-//! not fail strangers. When the connection broke nobody knows what was written, and every caller of the group is told so.
+//! not fail strangers. When the connection broke nobody knows what was written, and every caller of the group is told so; likewise
+//! when the thread panics in the middle of a group, which ends that group and not the service.
 
 use std::collections::HashSet;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::thread;
 
+use futures_util::FutureExt;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions, Connection, PgConnection};
 use tokio::sync::{mpsc, oneshot};
@@ -19,6 +22,7 @@ use tokio::time::{Instant, timeout};
 
 use super::rows::{Claim, Record};
 use super::transitions::{ClaimOf, DecisionOf, SettleOf};
+use crate::fault;
 use crate::limits;
 use crate::store::Error;
 
@@ -134,7 +138,10 @@ async fn run(mut session: Session, mut receiver: mpsc::Receiver<Message>) {
         let mut group = Group::default();
         left_over = group.fill(messages.drain(..));
         let closing = std::mem::take(&mut group.closing);
-        group.commit(&mut session).await;
+        if AssertUnwindSafe(group.commit(&mut session)).catch_unwind().await.is_err() {
+            // its callers lost their answer, which they take as an open outcome; whoever comes next must still be written
+            tracing::error!("the journal's writer panicked; what it was writing may or may not be stored");
+        }
         if !closing.is_empty()
             && let Some((connection, _)) = session.open.take()
         {
@@ -180,7 +187,10 @@ impl Group {
         if self.len() == 0 {
             return;
         }
-        match session.write(&self).await {
+        fault::point("before-write");
+        let written = session.write(&self).await;
+        fault::point("after-write");
+        match written {
             // a caller that is gone does not need its answer
             Ok((claims, decisions, records)) => {
                 answer(self.claims, claims);

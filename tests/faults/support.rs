@@ -1,0 +1,4 @@
+//! What is shared with the other integration tests.
+
+#[path = "../it/support/database.rs"]
+pub(crate) mod database;
