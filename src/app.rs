@@ -20,7 +20,8 @@ use crate::http::shelf::Shelf;
 use crate::http::{self, Rules, Shop, router, server};
 use crate::limits;
 use crate::paywall::contract::Contract;
-use crate::paywall::port::Member;
+use crate::paywall::port::chain::Chain;
+use crate::paywall::port::{Facilitator, Member};
 use crate::paywall::{Paywall, Policy};
 use crate::pipeline::Pipeline;
 use crate::pipeline::port::{Source, Synthesizer};
@@ -70,6 +71,10 @@ pub struct Parts {
     pub clock: Option<Arc<dyn Clock>>,
     /// How long calls to facilitators may take.
     pub budgets: Option<Budgets>,
+    /// The chain that is read.
+    pub chain: Option<Arc<dyn Chain>>,
+    /// Who verifies and settles.
+    pub facilitator: Option<Arc<dyn Facilitator>>,
 }
 
 /// Why the service does not start.
@@ -217,15 +222,20 @@ async fn assemble(
     let public_url = settings.public_url.clone().unwrap_or_else(|| format!("http://{listening}"));
     let till = adapters::till(settings, pay_to)?;
     let products = catalog::parse(catalog::BUILT_IN, settings.payments.asset_decimals).map_err(say)?;
-    let chain = adapters::chain(settings, &till)?;
+    let chain = match parts.chain {
+        Some(chain) => Some(chain),
+        None => adapters::chain(settings, &till)?,
+    };
     let contract = publish_contract(&products, &public_url, signer, chain.is_some(), &clock, pool).await?;
     let shelves = products
         .into_iter()
         .map(|p| Shelf::new(p, &till, &public_url, contract.extension(), clock.unix_s()).map(Arc::new))
         .collect::<Result<Vec<_>, _>>()
         .map_err(say)?;
-    let (facilitator, simulated) =
-        adapters::facilitator(settings, parts.budgets.unwrap_or_default(), pool, &till, &clock)?;
+    let (facilitator, simulated) = match parts.facilitator {
+        Some(facilitator) => (facilitator, None),
+        None => adapters::facilitator(settings, parts.budgets.unwrap_or_default(), pool, &till, &clock)?,
+    };
     let source = match parts.source {
         Some(source) => source,
         None => adapters::open_filings(settings, pool, &clock).await?,

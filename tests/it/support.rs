@@ -9,3 +9,4 @@ pub(crate) mod rows;
 pub(crate) mod seller;
 pub(crate) mod service;
 pub(crate) mod wire;
+pub(crate) mod world;
