@@ -20,7 +20,7 @@ use crate::support::world::{Answer, Look};
 const CASES: u32 = 48;
 
 /// Programs that run at one time. Most of a program is waiting, and the cluster has a hundred connections.
-const THREADS: u32 = 8;
+const THREADS: u32 = 16;
 
 /// Authorizations of the purchase.
 const AUTHS: usize = 3;

@@ -99,7 +99,7 @@ pub(super) fn run(program: &Program) -> Result<(), String> {
         for step in &program.steps {
             stage.take(*step).await;
         }
-        stage.end(program).await?;
+        let ended = stage.end(program).await;
         // the database goes with the process, so that comes last
         let scene = Scene {
             world: Arc::clone(&stage.world),
@@ -110,7 +110,7 @@ pub(super) fn run(program: &Program) -> Result<(), String> {
             history: stage.history.lock().expect("no panic").clone(),
             jumps: stage.jumps,
         };
-        let checked = check::check(&scene).await;
+        let checked = if ended.is_ok() { check::check(&scene).await } else { ended };
         let failed = match checked {
             Ok(()) => Ok(()),
             Err(what) => Err(format!("{what}\n{}", check::tell(&scene).await)),
@@ -258,10 +258,19 @@ impl Stage {
         if program.late {
             self.pass_time().await;
         }
-        for auth in 0..AUTHS {
-            if self.payments[auth].is_some() {
-                self.repeat(auth).await?;
+        let mut open: Vec<usize> = (0..AUTHS).filter(|auth| self.payments[*auth].is_some()).collect();
+        // in turns: without a chain to read, one may have to wait for what only a repeat of another one finds out
+        for _ in 0..REPEATS {
+            let mut left = Vec::new();
+            for auth in std::mem::take(&mut open) {
+                if !self.repeat(auth).await? {
+                    left.push(auth);
+                }
             }
+            open = left;
+        }
+        if !open.is_empty() {
+            return Err(format!("authorizations {open:?} are never answered"));
         }
         if program.rpc {
             check::look_at_all(&self.pool, &self.world).await;
@@ -269,25 +278,21 @@ impl Stage {
         Ok(())
     }
 
-    async fn repeat(&mut self, auth: usize) -> Result<(), String> {
-        let mut last = String::new();
-        for _ in 0..REPEATS {
-            self.send(auth);
-            let sent = self.running.pop().expect("it was sent");
-            sent.await.expect("no panic");
-            let heard = self.history.lock().expect("no panic").last().cloned().expect("an answer");
-            if heard.auth != auth {
-                return Err(format!("no answer for authorization {auth}"));
-            }
-            let nonce = self.payments[auth].as_ref().expect("signed").authorization.nonce;
-            if check::is_definite(&self.pool, nonce, &heard).await {
-                return Ok(());
-            }
-            last = format!("{} {}", heard.status, String::from_utf8_lossy(&heard.body));
+    /// True when the answer is one that stays.
+    async fn repeat(&mut self, auth: usize) -> Result<bool, String> {
+        self.send(auth);
+        let sent = self.running.pop().expect("it was sent");
+        sent.await.expect("no panic");
+        let heard = self.history.lock().expect("no panic").last().cloned();
+        let Some(heard) = heard.filter(|heard| heard.auth == auth) else {
+            return Err(format!("no answer for authorization {auth}"));
+        };
+        let nonce = self.payments[auth].as_ref().expect("signed").authorization.nonce;
+        let definite = check::is_definite(&self.pool, nonce, &heard).await;
+        if !definite {
             self.world.settle_pending(true, self.price());
-            tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        Err(format!("authorization {auth} is never answered: {last}"))
+        Ok(definite)
     }
 }
 
