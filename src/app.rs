@@ -1,6 +1,7 @@
 //! Composition: builds the adapters, hands them to the faces, and owns the order in which things start and stop.
 
 mod adapters;
+mod terms;
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -12,31 +13,26 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::catalog::{self, Product};
+use crate::catalog;
 use crate::clock::{Clock, SystemClock};
 use crate::config::{self, Settings};
 use crate::evm::Address;
 use crate::facilitator::{Budgets, Simulated};
-use crate::http::shelf::{Shelf, Till};
+use crate::http::shelf::Shelf;
 use crate::http::{self, Rules, Shop, router, server};
 use crate::limits;
-use crate::paywall::contract::Contract;
-use crate::paywall::landing::Landings;
-use crate::paywall::port::Member;
+use crate::paywall::Paywall;
 use crate::paywall::port::chain::{Chain, Treasury};
+use crate::paywall::port::{Facilitator, Member};
 use crate::paywall::recovery::Recovery;
-use crate::paywall::recovery::sweep::Sweep;
-use crate::paywall::refunds::{RefundDesk, Terms};
-use crate::paywall::{Paywall, Policy};
+use crate::paywall::refunds::RefundDesk;
 use crate::pipeline::Pipeline;
 use crate::pipeline::port::{Source, Synthesizer};
 use crate::postgres::{self, Cluster};
-use crate::refusal::document::{Deployment, RefundPromise};
 use crate::signer::{self, Signer};
 use crate::store::journal::Journal;
 use crate::store::{self};
 use crate::synth::faulty::Faulty;
-use crate::synth::renderer::Renderer;
 
 pub use adapters::{load_or_create_key, load_treasury};
 
@@ -95,6 +91,8 @@ pub struct Parts {
     pub treasury: Option<Arc<dyn Treasury>>,
     /// Pause between two rounds of recovery.
     pub recovery_pause: Option<std::time::Duration>,
+    /// Who verifies and settles.
+    pub facilitator: Option<Arc<dyn Facilitator>>,
 }
 
 /// Why the service does not start.
@@ -280,30 +278,33 @@ async fn assemble(
     let till = adapters::till(settings, pay_to)?;
     let products = catalog::parse(catalog::BUILT_IN, settings.payments.asset_decimals).map_err(say)?;
     let (chain, treasury) = adapters::money(settings, &till, parts.chain, parts.treasury)?;
-    let refund = refund_promise(settings, &public_url);
-    let contract = publish_contract(&products, &public_url, signer, chain.is_some(), refund, &clock, pool).await?;
+    let refund = terms::refund_promise(settings, &public_url);
+    let contract =
+        terms::publish_contract(&products, &public_url, signer, chain.is_some(), refund, &clock, pool).await?;
     let shelves = products
         .into_iter()
         .map(|p| Shelf::new(p, &till, &public_url, contract.extension(), clock.unix_s()).map(Arc::new))
         .collect::<Result<Vec<_>, _>>()
         .map_err(say)?;
-    let (facilitator, simulated) =
-        adapters::facilitator(settings, parts.budgets.unwrap_or_default(), pool, &till, &clock)?;
+    let (facilitator, simulated) = match parts.facilitator {
+        Some(facilitator) => (facilitator, None),
+        None => adapters::facilitator(settings, parts.budgets.unwrap_or_default(), pool, &till, &clock)?,
+    };
     let source = match parts.source {
         Some(source) => source,
         None => adapters::open_filings(settings, pool, &clock).await?,
     };
     let faulty = (settings.demo_faults).then(Faulty::default);
-    let synthesizer = parts.synthesizer.unwrap_or_else(|| writer(faulty.as_ref()));
+    let synthesizer = parts.synthesizer.unwrap_or_else(|| terms::writer(faulty.as_ref()));
     let identity = settings.identity.unwrap_or(pay_to);
     let journal = Journal::open(pool.clone(), chain.is_some()).await?;
-    let desk = refund_desk(settings, &till, &journal, chain.clone().zip(treasury), &clock);
-    let sweep = sweep(&till, &shelves, contract.id());
+    let desk = terms::refund_desk(settings, &till, &journal, chain.clone().zip(treasury), &clock);
+    let sweep = terms::sweep(&till, &shelves, contract.id());
     let pause = parts.recovery_pause.unwrap_or(limits::RECOVERY_PAUSE);
     let recovery = Recovery::new(journal.clone(), chain.clone(), sweep, Arc::clone(&clock), pause);
-    let policy = policy(settings, [pay_to, identity]);
+    let policy = terms::policy(settings, [pay_to, identity]);
     let mut paywall = Paywall::new(journal.clone(), facilitator, chain, contract, Arc::clone(&clock), policy);
-    if let Some(landings) = landings(&till, &shelves, &public_url) {
+    if let Some(landings) = terms::landings(&till, &shelves, &public_url) {
         paywall = paywall.with_landings(landings);
     }
     let shop = Shop {
@@ -326,44 +327,6 @@ async fn assemble(
     Ok(Assembled { shop: Arc::new(shop), journal, recovery, simulated, faulty, network: till.network, desk })
 }
 
-/// The desk that pays refunds, when there is a chain to read and a key to pay with.
-fn refund_desk(
-    settings: &Settings,
-    till: &Till,
-    journal: &Journal,
-    money: Option<(Arc<dyn Chain>, Arc<dyn Treasury>)>,
-    clock: &Arc<dyn Clock>,
-) -> Option<Arc<RefundDesk>> {
-    let (chain, treasury) = money?;
-    let terms = Terms { network: till.network, asset: till.asset, auto: settings.payments.auto_refunds };
-    Some(Arc::new(RefundDesk::new(journal.clone(), chain, treasury, Arc::clone(clock), terms)))
-}
-
-/// What the settings say about payers and load; `own` are we ourselves.
-fn policy(settings: &Settings, own: [Address; 2]) -> Policy {
-    Policy {
-        denied_payers: settings.denied_payers.clone(),
-        own: own.into(),
-        rate_per_minute: settings.rate_per_minute,
-        max_in_flight: settings.max_in_flight,
-        contract_wallets: settings.payments.contract_wallets,
-    }
-}
-
-/// The sweep for stranded money, where the client-broadcast rail is on.
-fn sweep(till: &Till, shelves: &[Arc<Shelf>], contract_id: &str) -> Option<Sweep> {
-    let secret = till.offer_secret.clone()?;
-    Some(Sweep {
-        secret,
-        network: till.network,
-        asset: till.asset,
-        asset_decimals: till.asset_decimals,
-        pay_to: till.pay_to,
-        contract_id: contract_id.to_owned(),
-        sold: shelves.iter().map(|shelf| (shelf.product.id.clone(), shelf.offer.clone())).collect(),
-    })
-}
-
 /// The configured database, migrated, and the private cluster that it is in, for a command that serves nothing.
 pub async fn open_database(
     settings: &Settings,
@@ -374,52 +337,6 @@ pub async fn open_database(
         Ok(pool) => Ok((pool, cluster)),
         Err(error) => Err(abandon(cluster, error.into()).await),
     }
-}
-
-fn writer(faulty: Option<&Faulty>) -> Arc<dyn Synthesizer> {
-    match faulty {
-        Some(faulty) => Arc::new(faulty.clone()),
-        None => Arc::new(Renderer),
-    }
-}
-
-/// What the client-broadcast rail needs to know, where it is switched on.
-fn landings(till: &Till, shelves: &[Arc<Shelf>], public_url: &str) -> Option<Landings> {
-    let secret = Arc::clone(till.offer_secret.as_ref()?);
-    let sold = shelves.iter().map(|shelf| (shelf.product.clone(), shelf.offer.clone())).collect();
-    Some(Landings { secret, sold, orders_url: format!("{public_url}/api/orders/") })
-}
-
-fn refund_promise(settings: &Settings, public_url: &str) -> Option<RefundPromise> {
-    settings.payments.rails.client_broadcast.then(|| RefundPromise {
-        is_automatic: settings.payments.auto_refunds,
-        status_url: format!("{public_url}/api/orders/{{order_id}}"),
-    })
-}
-
-async fn publish_contract(
-    products: &[Product],
-    public_url: &str,
-    signer: Signer,
-    has_chain: bool,
-    refund: Option<RefundPromise>,
-    clock: &Arc<dyn Clock>,
-    pool: &PgPool,
-) -> Result<Arc<Contract>, StartError> {
-    let deployment = Deployment {
-        paid_routes: products.iter().map(|p| p.path.clone()).collect(),
-        key_id: signer.key_id().to_owned(),
-        public_key: signer.public_key().to_owned(),
-        outcome_evidence: match has_chain {
-            true => {
-                "the token's own logs on chain (AuthorizationUsed with its Transfer, AuthorizationCanceled, or unused after expiry)"
-            }
-            false => "the facilitator's answer when the same payment is presented again; no chain is read",
-        },
-        refund,
-    };
-    let url = format!("{public_url}/api/meta/refusal-contract");
-    Ok(Arc::new(Contract::publish(pool, &deployment, url, signer, clock.now()).await?))
 }
 
 /// A start that failed leaves no server behind.

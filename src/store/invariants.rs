@@ -123,7 +123,8 @@ pub const INVARIANTS: [Invariant; 13] = [
         query: "select v.payment_id::text || ' ' || p.state from served v join payment_states p using (payment_id) \
                 where v.status = 200 and v.code is null and p.state not in ('settled', 'free') and not exists ( \
                 select 1 from successions s where s.of_payment = v.payment_id and s.kind = 'supersede' and payment_state(s.payment_id) = 'settled') \
-                and not exists (select 1 from settlements s where s.payment_id = v.payment_id)",
+                and not exists (select 1 from settlements s where s.payment_id = v.payment_id) \
+                and not exists (select 1 from successions s where s.payment_id = v.payment_id and s.kind = 'free')",
     },
     Invariant {
         id: "N1",

@@ -54,7 +54,7 @@ impl List {
         match self {
             Self::Unclear | Self::Landed | Self::Over => Key { at_us, payment_id: Uuid::nil() },
             // ids are UUIDs of version 7: milliseconds first
-            Self::Unproven => Key { at_us: 0, payment_id: Uuid::from_u128(u128::from(unix_s) * 1_000 << 80) },
+            Self::Unproven => Key { at_us: 0, payment_id: Uuid::from_u128((u128::from(unix_s) * 1_000) << 80) },
         }
     }
 

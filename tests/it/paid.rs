@@ -6,6 +6,7 @@ mod checks;
 mod crash;
 mod faults;
 mod headers;
+mod interleavings;
 mod landing;
 mod outcomes;
 mod pool;

@@ -10,3 +10,4 @@ pub(crate) mod rows;
 pub(crate) mod seller;
 pub(crate) mod service;
 pub(crate) mod wire;
+pub(crate) mod world;

@@ -40,6 +40,10 @@ pub(crate) enum Mutation {
     BelievesFailedTransaction,
     /// Without an RPC, expiry alone is taken for proof that no money moved.
     ExpiryIsProof,
+    /// Whoever takes a purchase over leaves the claim of the dead as it is: who only seemed dead writes under it.
+    NoFence,
+    /// Money under the nonce is taken for the price, whatever it is.
+    AnyAmount,
 }
 
 /// One variant. Numbers are budgets: how often a thing may happen in one run.
@@ -62,7 +66,7 @@ pub(crate) struct Config {
     pub(crate) liar: bool,
     /// Transfers submitted by somebody else.
     pub(crate) third: u8,
-    /// Authorizations cancelled by the payer.
+    /// Authorizations cancelled by the payer, or whose nonce he spends on a transfer to us of another amount.
     pub(crate) cancels: u8,
     /// Blocks lost after evidence was read in them.
     pub(crate) reorgs: u8,
@@ -80,6 +84,8 @@ pub(crate) enum Chain {
     Pending,
     Moved,
     Cancelled,
+    /// The payer spent the nonce on another transfer to us: money came, but not the price.
+    Odd,
 }
 
 /// One authorization: its cell in the database, and the truth.
@@ -91,6 +97,12 @@ pub(crate) struct Pay {
     pub(crate) owner: u8,
     /// Intents to settle.
     pub(crate) attempts: u8,
+    /// Those that may have reached the facilitator, one bit each: all but the ones whose connection was refused.
+    pub(crate) sent: u8,
+    /// The body of a call whose outcome is unknown is stored.
+    pub(crate) call: bool,
+    /// Settled without proof.
+    pub(crate) unproven: bool,
     /// An answer is stored.
     pub(crate) answer: bool,
     pub(crate) refund: Refund,
@@ -111,8 +123,10 @@ pub(crate) struct Pay {
 /// Where a request stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum At {
-    /// The claim is committed; asks the facilitator to verify.
-    Verify,
+    /// The claim is committed; asks the facilitator to verify. With the payment whose answer it is to take over.
+    Verify(Option<usize>),
+    /// Verified; will pay for the stored answer of that payment.
+    TakeOver(usize),
     /// Verified; the memo is being made.
     Work,
     /// The intent is committed; calls settle.
@@ -127,8 +141,10 @@ pub(crate) struct Req {
     pub(crate) auth: usize,
     /// Who took it; a request that outlives its lease runs on.
     pub(crate) owner: u8,
-    /// It is the authorization's first settle call.
-    pub(crate) first: bool,
+    /// Which settle call of the authorization it is; 0 before there is one.
+    pub(crate) attempt: u8,
+    /// The buyer asked under this authorization, which waits for what becomes of `auth`.
+    pub(crate) waits: Option<usize>,
     pub(crate) at: At,
 }
 
@@ -165,6 +181,8 @@ pub(crate) enum Act {
     Done(usize),
     /// The memo passed and the client is gone: stored, not settled.
     DoneForNobody(usize),
+    /// The stored answer of another authorization changes hands, with the intent to settle it.
+    TakeOver(usize),
     GateRefuses(usize),
     /// The handler ends early; the guard gives the claim back.
     GiveBack(usize),
@@ -181,6 +199,8 @@ pub(crate) enum Act {
     Expire(usize),
     ThirdParty(usize),
     Cancel(usize),
+    /// The payer spends the nonce on another transfer to us.
+    SpendOtherwise(usize),
     Reorg(usize),
     /// The reconciler looks at one payment.
     Reconcile(usize),
@@ -239,6 +259,7 @@ impl Model for Exact {
             | Act::VerifyUnreachable(_)
             | Act::Done(_)
             | Act::DoneForNobody(_)
+            | Act::TakeOver(_)
             | Act::GateRefuses(_)
             | Act::GiveBack(_)
             | Act::Settle(..)
@@ -255,6 +276,7 @@ impl Model for Exact {
             | Act::Expire(_)
             | Act::ThirdParty(_)
             | Act::Cancel(_)
+            | Act::SpendOtherwise(_)
             | Act::Reorg(_) => {
                 world.happen(act);
                 true

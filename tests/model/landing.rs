@@ -26,7 +26,7 @@ pub(crate) enum Mutation {
     NoSweep,
     /// Another payment of a live purchase is worked on.
     NoHold,
-    /// After a restore the work is taken up again if the chain shows no refund (one may be on its way).
+    /// Work whose owner died is taken up again if the chain shows no refund (after a restore one may be on its way).
     WorksAfterRestore,
 }
 
@@ -60,8 +60,6 @@ pub(crate) struct Pay {
     /// Was told that it is refused and goes back.
     pub(crate) told: bool,
     pub(crate) served: bool,
-    /// Its row comes from a backup: what was refused, signed or sent since is not known.
-    pub(crate) restored: bool,
 }
 
 /// One running request.

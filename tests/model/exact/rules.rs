@@ -21,7 +21,7 @@ pub(crate) mod names {
     pub(crate) const FREE: &str = "a second authorization is answered free";
     pub(crate) const REFUNDED: &str = "a refund is confirmed";
     /// Not wanted, but so: what a seller without an RPC must live with, and say in his manifest.
-    pub(crate) const STUCK: &str = "without an RPC a charge stays unresolved for ever";
+    pub(crate) const DOUBT: &str = "without an RPC an authorization that ended in doubt buys a memo";
     /// The same.
     pub(crate) const GIFT: &str = "without an RPC a cancelled authorization buys a memo";
 }
@@ -40,7 +40,7 @@ pub(super) fn properties(config: &Config) -> Vec<Property<Exact>> {
         Property::always(names::UNTOUCHED, |model: &Exact, world| {
             model.each(world, |_, _, pay| {
                 let refused = matches!(pay.state, Some(State::Refused | State::Superseded | State::Free));
-                !refused || pay.attempts == 0
+                !refused || pay.sent == 0
             })
         }),
         Property::always(names::ANSWER, |model: &Exact, world| {
@@ -63,8 +63,8 @@ pub(super) fn properties(config: &Config) -> Vec<Property<Exact>> {
         }));
     }
     if !config.rpc {
-        all.push(Property::sometimes(names::STUCK, |_, world: &World| {
-            world.pay.iter().any(|pay| pay.state == Some(State::Unknown) && pay.chain == Chain::Moved && pay.expired)
+        all.push(Property::sometimes(names::DOUBT, |_, world: &World| {
+            world.pay.iter().any(|pay| pay.served && pay.unproven && pay.chain == Chain::Unused && pay.expired)
         }));
     }
     if !config.rpc && config.cancels > 0 {
@@ -94,7 +94,7 @@ fn refusal_final(pay: &Pay) -> bool {
 }
 
 fn refund_sound(pay: &Pay) -> bool {
-    pay.refund.paid <= 1 && (pay.refund.paid == 0 || pay.came)
+    pay.refund.paid <= 1 && (pay.refund.paid == 0 || pay.came || pay.chain == Chain::Odd)
 }
 
 impl Exact {
@@ -102,9 +102,10 @@ impl Exact {
         world.pay[..self.config.auths].iter().all(|pay| holds(self, world, pay))
     }
 
-    /// Without an RPC a cancelled authorization looks like a used one: the memo is given, at the seller's cost.
+    /// Without an RPC a cancelled authorization looks like a used one, and one that ended in doubt may have been: the memo is
+    /// given, at the seller's cost.
     fn delivered(&self, pay: &Pay) -> bool {
-        !pay.served || pay.came || (!self.config.rpc && pay.chain == Chain::Cancelled)
+        !pay.served || pay.came || (!self.config.rpc && pay.unproven)
     }
 
     /// A facilitator that lies on the first attempt can't be seen through: there the money must go back, which `kept` checks.
@@ -119,7 +120,8 @@ impl Exact {
     /// Never two settled at once; in the end never two charges that stay; with an honest facilitator never two at all.
     fn charged_once(&self, world: &World) -> bool {
         let count = |what: fn(&Pay) -> bool| world.pay.iter().filter(|pay| what(pay)).count();
-        let stays = count(|pay| pay.chain == Chain::Moved && pay.refund.paid == 0 && pay.state.is_some());
+        let here = |pay: &Pay| matches!(pay.chain, Chain::Moved | Chain::Odd);
+        let stays = world.pay.iter().filter(|pay| here(pay) && pay.refund.paid == 0 && pay.state.is_some()).count();
         let by_us = count(|pay| pay.chain == Chain::Moved && pay.by_us);
         count(|pay| pay.state == Some(State::Settled)) <= 1
             && (self.config.liar || by_us <= 1)
@@ -131,7 +133,7 @@ impl Exact {
         let over = |pay: &Pay| match pay.chain {
             Chain::Pending => false,
             Chain::Unused => pay.expired || pay.state.is_none(),
-            Chain::Moved | Chain::Cancelled => true,
+            Chain::Moved | Chain::Cancelled | Chain::Odd => true,
         };
         world.flying.is_empty()
             && world.pay.iter().all(over)
@@ -141,7 +143,7 @@ impl Exact {
 
     /// How a payment may end. Without an RPC nobody sees what others moved, and what is unknown may stay so.
     fn kept(&self, pay: &Pay) -> bool {
-        if pay.chain != Chain::Moved {
+        if !matches!(pay.chain, Chain::Moved | Chain::Odd) {
             return match pay.state {
                 None | Some(State::Refused | State::Superseded | State::Free | State::Dead) => true,
                 Some(State::Unknown | State::Denied | State::Ready | State::Abandoned | State::Settled) => {
@@ -151,6 +153,7 @@ impl Exact {
             };
         }
         match pay.state {
+            Some(State::Settled) if pay.chain == Chain::Odd => !self.config.rpc,
             Some(State::Settled) => pay.answer && pay.refund.paid == 0,
             Some(State::Refunded) => pay.refund.paid == 1,
             Some(State::Unknown) => !self.config.rpc,

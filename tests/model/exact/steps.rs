@@ -38,7 +38,7 @@ impl Exact {
             }
             let pay = &world.pay[req.auth];
             match req.at {
-                At::Verify => {
+                At::Verify(_) => {
                     if pay.chain == super::Chain::Unused && !pay.expired {
                         acts.push(Act::VerifyOk(at));
                     }
@@ -47,6 +47,7 @@ impl Exact {
                 At::Work => {
                     acts.extend([Act::Done(at), Act::DoneForNobody(at), Act::GateRefuses(at), Act::GiveBack(at)]);
                 }
+                At::TakeOver(_) => acts.extend([Act::TakeOver(at), Act::GiveBack(at)]),
                 At::Call => {
                     acts.extend(replies(pay, self.config.liar).map(|(sent, reply)| Act::Settle(at, sent, reply)));
                 }
@@ -58,28 +59,25 @@ impl Exact {
     /// The first commit of a request. False: nothing changes, the buyer is told to wait or gets what he got before.
     pub(super) fn arrive(&self, world: &mut World, auth: usize, replica: usize) -> bool {
         world.sends -= 1;
-        let me = owner(replica);
+        self.admit(world, auth, owner(replica), true)
+    }
+
+    /// `first`: whoever holds the purchase with an unknown outcome may be presented again, inside this request, once.
+    fn admit(&self, world: &mut World, auth: usize, me: u8, first: bool) -> bool {
         let live = live(world.pay[auth].owner) && !self.has(Mutation::TakeOverLive);
         match world.pay[auth].state {
-            None | Some(State::Abandoned) => match self.purchase(world, auth) {
-                Purchase::Held => return false,
-                Purchase::Answered => self.answer_free(world, auth),
-                Purchase::Open => {
-                    self.supersede_others(world, auth);
-                    self.claim(world, auth, me);
-                }
-            },
             Some(State::Claimed) if live => return false,
-            Some(State::Claimed) => {
-                self.put(world, auth, State::Abandoned);
-                self.claim(world, auth, me);
-            }
+            None | Some(State::Abandoned | State::Claimed) => match self.purchase(world, auth) {
+                Purchase::Held => return first && self.resolve_holder(world, auth, me),
+                Purchase::Answered => self.answer_free(world, auth),
+                Purchase::Open => self.claim(world, auth, me),
+            },
             Some(State::Settling) if live => return false,
             Some(State::Settling) => {
                 self.put(world, auth, State::Unknown);
-                self.intend(world, auth, me);
+                self.intend(world, auth, me, None);
             }
-            Some(State::Ready | State::Unknown) => self.intend(world, auth, me),
+            Some(State::Ready | State::Unknown) => self.intend(world, auth, me, None),
             // the stored answer again
             Some(State::Settled) => return !std::mem::replace(&mut world.pay[auth].served, true),
             Some(State::Refused | State::Denied | State::Dead) => {
@@ -93,36 +91,49 @@ impl Exact {
 
     fn purchase(&self, world: &World, auth: usize) -> Purchase {
         let others = || (0..self.config.auths).filter(|other| *other != auth).map(|other| &world.pay[other]);
-        if others().any(|pay| pay.state == Some(State::Settled)) && !self.has(Mutation::NoFreeAnswer) {
-            return Purchase::Answered;
-        }
         let held = others().any(|pay| match pay.state {
             Some(State::Claimed) => live(pay.owner),
             // once something was sent to settle it, it stays
-            Some(State::Ready) => pay.attempts > 0,
+            Some(State::Ready) => pay.sent > 0,
             Some(state) => state.holds_purchase(),
             None => false,
         });
-        if held && !self.has(Mutation::NoHold) { Purchase::Held } else { Purchase::Open }
+        if held && !self.has(Mutation::NoHold) {
+            return Purchase::Held;
+        }
+        let charged = others().any(|pay| pay.state == Some(State::Settled)) && !self.has(Mutation::NoFreeAnswer);
+        if charged { Purchase::Answered } else { Purchase::Open }
     }
 
-    fn supersede_others(&self, world: &mut World, auth: usize) {
-        for other in (0..self.config.auths).filter(|other| *other != auth) {
-            let Pay { state, attempts, owner: by, answer, .. } = world.pay[other];
-            if state == Some(State::Claimed) && !live(by) {
-                self.put(world, other, State::Abandoned);
-            }
-            if matches!(world.pay[other].state, Some(State::Abandoned | State::Ready)) && attempts == 0 {
-                self.put(world, other, State::Superseded);
-                world.pay[auth].answer |= answer;
-            }
+    /// A client that signs anew on every retry never sends the first payment again: its stored call is presented for it.
+    fn resolve_holder(&self, world: &mut World, auth: usize, me: u8) -> bool {
+        let unknown = |pay: &Pay| match pay.state {
+            Some(State::Unknown) => pay.call,
+            Some(State::Settling) => pay.call && !live(pay.owner),
+            _ => false,
+        };
+        let Some(holder) = (0..self.config.auths).find(|other| *other != auth && unknown(&world.pay[*other])) else {
+            return false;
+        };
+        self.end_of_the_dead(world, holder);
+        self.intend(world, holder, me, Some(auth));
+        true
+    }
+
+    /// What time did to a claim or a settle call, as an event: from here on whoever only seemed dead writes nothing under it.
+    fn end_of_the_dead(&self, world: &mut World, auth: usize) {
+        let pay = &world.pay[auth];
+        match pay.state {
+            Some(State::Claimed) if !live(pay.owner) => self.put(world, auth, State::Abandoned),
+            Some(State::Settling) if !live(pay.owner) => self.put(world, auth, State::Unknown),
+            _ => {}
         }
     }
 
     /// An earlier one was charged: its answer, and no charge.
     fn answer_free(&self, world: &mut World, auth: usize) {
-        let to = if world.pay[auth].state.is_none() { State::Free } else { State::Superseded };
-        self.put(world, auth, to);
+        self.end_of_the_dead(world, auth);
+        self.put(world, auth, State::Free);
         world.pay[auth].told = true;
         world.free = true;
     }
@@ -142,18 +153,29 @@ impl Exact {
     }
 
     fn claim(&self, world: &mut World, auth: usize, me: u8) {
+        for other in 0..self.config.auths {
+            if other == auth || !self.has(Mutation::NoFence) {
+                self.end_of_the_dead(world, other);
+            }
+        }
+        if world.pay[auth].state == Some(State::Claimed) {
+            // taken from the living: a mistake
+            self.put(world, auth, State::Abandoned);
+        }
+        let waits = |pay: &Pay| pay.state == Some(State::Ready) && pay.sent == 0;
+        let over = (0..self.config.auths).find(|other| *other != auth && waits(&world.pay[*other]));
         self.put(world, auth, State::Claimed);
         world.pay[auth].owner = me;
-        world.flying.push(Req { auth, owner: me, first: true, at: At::Verify });
+        world.flying.push(Req { auth, owner: me, attempt: 0, waits: None, at: At::Verify(over) });
     }
 
     /// The intent to settle a stored answer.
-    fn intend(&self, world: &mut World, auth: usize, me: u8) {
+    fn intend(&self, world: &mut World, auth: usize, me: u8, waits: Option<usize>) {
         self.put(world, auth, State::Settling);
         let pay = &mut world.pay[auth];
         pay.owner = me;
-        pay.attempts += 1;
-        world.flying.push(Req { auth, owner: me, first: pay.attempts == 1, at: At::Call });
+        let attempt = pay.intend();
+        world.flying.push(Req { auth, owner: me, attempt, waits, at: At::Call });
     }
 
     /// Writes the state; whoever owned it doesn't any more, unless it stays in work.
@@ -181,13 +203,16 @@ impl Exact {
         let at = match act {
             Act::VerifyOk(at) | Act::VerifyFails(at) | Act::VerifyUnreachable(at) | Act::Done(at) => at,
             Act::DoneForNobody(at) | Act::GateRefuses(at) | Act::GiveBack(at) => at,
-            Act::Settle(at, ..) | Act::Record(at) => at,
+            Act::TakeOver(at) | Act::Settle(at, ..) | Act::Record(at) => at,
             _ => unreachable!("not a step of a request: {act:?}"),
         };
         let req = world.flying.remove(at);
         let next = |at| Req { at, ..req };
         match act {
-            Act::VerifyOk(_) => world.flying.push(next(At::Work)),
+            Act::VerifyOk(_) => {
+                let over = if let At::Verify(over) = req.at { over } else { None };
+                world.flying.push(next(over.map_or(At::Work, At::TakeOver)));
+            }
             Act::VerifyFails(_) if self.has(Mutation::VerifyFrees) => {
                 let pay = &mut world.pay[req.auth];
                 if pay.owner == req.owner {
@@ -209,17 +234,17 @@ impl Exact {
             }
             Act::Done(_) if self.has(Mutation::NoIntent) => {
                 world.pay[req.auth].answer = true;
-                world.flying.push(next(At::Call));
+                world.flying.push(Req { attempt: 1, ..next(At::Call) });
             }
             Act::Done(_) => {
                 if self.put_own(world, req, State::Claimed, State::Settling) {
                     let pay = &mut world.pay[req.auth];
                     pay.answer = true;
-                    pay.attempts += 1;
                     pay.owner = req.owner;
-                    world.flying.push(Req { first: pay.attempts == 1, ..next(At::Call) });
+                    world.flying.push(Req { attempt: pay.intend(), ..next(At::Call) });
                 }
             }
+            Act::TakeOver(_) => self.take_over(world, req),
             Act::Settle(_, sent, reply) => {
                 sent.happen(&mut world.pay[req.auth]);
                 world.flying.push(next(At::Record(reply)));
@@ -228,35 +253,97 @@ impl Exact {
         }
     }
 
+    /// The answer and its claim change hands with the intent to settle; when either has moved on, the claim is given back.
+    fn take_over(&self, world: &mut World, req: Req) {
+        let At::TakeOver(other) = req.at else { unreachable!("nothing to take over: {req:?}") };
+        let Pay { state, sent, .. } = world.pay[other];
+        let waits = state == Some(State::Ready) && sent == 0;
+        if !waits {
+            self.put_own(world, req, State::Claimed, State::Abandoned);
+        } else if self.put_own(world, req, State::Claimed, State::Settling) {
+            self.put(world, other, State::Superseded);
+            let pay = &mut world.pay[req.auth];
+            pay.answer = true;
+            pay.owner = req.owner;
+            world.flying.push(Req { attempt: pay.intend(), at: At::Call, ..req });
+        }
+    }
+
     fn record(&self, world: &mut World, req: Req) {
         let At::Record(reply) = req.at else { unreachable!("nothing to record: {req:?}") };
-        let from = if self.has(Mutation::NoIntent) { State::Claimed } else { State::Settling };
-        let to = self.judge(reply, req.first);
+        if self.has(Mutation::NoIntent) {
+            let to = self.judge(reply, req, &world.pay[req.auth]);
+            if self.put_own(world, req, State::Claimed, to) {
+                world.pay[req.auth].told |= to == State::Denied;
+                world.pay[req.auth].served |= to == State::Settled;
+            }
+            return;
+        }
+        if reply == Reply::NotSent {
+            world.pay[req.auth].sent &= !bit(req.attempt);
+        }
+        let to = self.judge(reply, req, &world.pay[req.auth]);
         if self.has(Mutation::LostIsRefusal) && to == State::Unknown {
             let pay = &mut world.pay[req.auth];
             (pay.state, pay.owner, pay.told) = (None, NOBODY, true);
             return;
         }
-        if self.put_own(world, req, from, to) {
+        world.pay[req.auth].call |= reply != Reply::Success;
+        // an answer that comes after the end of its lease counts when it says "charged"
+        let late = to == State::Settled && matches!(world.pay[req.auth].state, Some(State::Settling | State::Unknown));
+        if late {
+            self.put(world, req.auth, to);
+        }
+        if late || self.put_own(world, req, State::Settling, to) {
             let pay = &mut world.pay[req.auth];
-            pay.served |= to == State::Settled;
-            pay.told |= to == State::Denied;
+            pay.unproven |= to == State::Settled && reply != Reply::Success;
+            pay.served |= to == State::Settled && req.waits.is_none();
+            pay.told |= to == State::Denied && req.waits.is_none();
+        }
+        // the request that waited for this asks again, once
+        if let Some(auth) = req.waits
+            && !world.pay[req.auth].state.is_some_and(State::holds_purchase)
+            && live(req.owner)
+        {
+            self.admit(world, auth, req.owner, false);
         }
     }
 
     /// What a settle answer means (payments.md section 1).
-    fn judge(&self, reply: Reply, first: bool) -> State {
+    fn judge(&self, reply: Reply, req: Req, pay: &Pay) -> State {
+        let first = req.attempt <= 1;
+        let earlier = pay.sent & (bit(req.attempt) - 1) != 0;
         match reply {
             Reply::Success => State::Settled,
             Reply::Denied if first || self.has(Mutation::BelievesLaterDenial) => State::Denied,
-            Reply::NotSent if first => State::Ready,
+            Reply::NotSent if !earlier => State::Ready,
             Reply::FailedWithTransaction if self.has(Mutation::BelievesFailedTransaction) => State::Denied,
             Reply::NonceUsed if self.has(Mutation::NonceUsedIsRefusal) && !first => State::Denied,
-            // nobody can look it up, and we have an intent: taken for ours, marked unproven
-            Reply::NonceUsed if !self.config.rpc => State::Settled,
+            // nobody can look it up, and an earlier call of ours was sent: taken for ours, marked unproven
+            Reply::NonceUsed if !self.config.rpc && earlier => State::Settled,
+            // and it will never be known: the buyer may have been charged, so he gets the answer
+            Reply::Denied | Reply::FailedWithTransaction | Reply::Lost
+                if !self.config.rpc && earlier && pay.expired =>
+            {
+                State::Settled
+            }
             Reply::Denied | Reply::NotSent | Reply::FailedWithTransaction | Reply::NonceUsed | Reply::Lost => {
                 State::Unknown
             }
         }
     }
+}
+
+impl Pay {
+    /// One more intent to settle: its number.
+    fn intend(&mut self) -> u8 {
+        self.attempts += 1;
+        self.sent |= bit(self.attempts);
+        self.attempts
+    }
+}
+
+/// The bit of an attempt; the first has bit 0.
+fn bit(attempt: u8) -> u8 {
+    1 << attempt.saturating_sub(1)
 }

@@ -62,24 +62,36 @@ pub(super) fn replies(pay: &Pay, liar: bool) -> impl Iterator<Item = (Broadcast,
         Chain::Pending => (&[(Mined, Success), (Nothing, FailedWithTransaction)], &[]),
         // an empty wallet is the reason for `Denied`
         Chain::Moved if pay.by_us => (&[(Nothing, NonceUsed), (Nothing, Success)], &[]),
-        Chain::Moved | Chain::Cancelled => (&[(Nothing, NonceUsed)], &[]),
+        Chain::Moved | Chain::Cancelled | Chain::Odd => (&[(Nothing, NonceUsed)], &[]),
     };
     let lies = if liar { lies } else { &[] };
     always.iter().chain(here).chain(lies).copied()
 }
 
+/// True while a request whose claim has gone to somebody else may still do something.
+fn matters(req: &super::Req, pay: &Pay) -> bool {
+    let open = matches!(pay.state, Some(State::Settling | State::Unknown));
+    match req.at {
+        At::Call => true,
+        At::Record(Reply::Success | Reply::NonceUsed | Reply::NotSent) => open,
+        At::Record(_) => false,
+        At::Verify(_) | At::TakeOver(_) | At::Work => false,
+    }
+}
+
 impl World {
     /// Brings the world into the form in which it is kept: one form for all worlds that can't be told apart.
     ///
-    /// A request that outlived its lease and whose claim is gone can't write any more: it is only kept while it may still call
-    /// settle. Replicas are alike, and so are requests, but for what they do.
+    /// A request that outlived its lease and whose claim is gone is only kept while it may still call settle, or has an answer
+    /// that counts however late it is. Replicas are alike, and so are requests, but for what they do.
     pub(super) fn normalise(&mut self) {
         for req in &mut self.flying {
             if req.owner == DEAD && self.pay[req.auth].owner != DEAD {
                 req.owner = LOST;
             }
         }
-        self.flying.retain(|req| req.owner != LOST || req.at == At::Call);
+        let pay = self.pay;
+        self.flying.retain(|req| req.owner != LOST || matters(req, &pay[req.auth]));
         self.flying.sort_unstable();
         let mut other = self.flying.clone();
         for req in &mut other {
@@ -125,6 +137,10 @@ impl World {
                 self.cancels -= 1;
                 self.pay[auth].chain = Chain::Cancelled;
             }
+            Act::SpendOtherwise(auth) => {
+                self.cancels -= 1;
+                self.pay[auth].chain = Chain::Odd;
+            }
             Act::Reorg(auth) => {
                 self.reorgs -= 1;
                 self.pay[auth].chain = Chain::Pending;
@@ -168,10 +184,10 @@ impl Exact {
                         acts.push(Act::ThirdParty(auth));
                     }
                     if world.cancels > 0 {
-                        acts.push(Act::Cancel(auth));
+                        acts.extend([Act::Cancel(auth), Act::SpendOtherwise(auth)]);
                     }
                 }
-                Chain::Unused | Chain::Cancelled => {}
+                Chain::Unused | Chain::Cancelled | Chain::Odd => {}
                 Chain::Pending => acts.extend([Act::Mine(auth), Act::Drop(auth)]),
                 Chain::Moved if world.reorgs > 0 && state == State::Settled => acts.push(Act::Reorg(auth)),
                 // time passes for a used one too; only a facilitator's answer depends on it
@@ -215,14 +231,17 @@ impl Exact {
             return guess.then_some(State::Dead);
         }
         let never = pay.chain == Chain::Cancelled || (pay.chain == Chain::Unused && pay.expired);
-        match (state, pay.chain) {
+        let odd = self.has(Mutation::AnyAmount) && pay.chain == Chain::Odd;
+        match (state, if odd { Chain::Moved } else { pay.chain }) {
+            (State::Unknown | State::Ready, Chain::Odd) => Some(State::RefundOwed),
             (State::Unknown | State::Ready, Chain::Moved) => Some(State::Settled),
-            (State::Denied | State::Abandoned | State::Refused | State::Superseded | State::Free, Chain::Moved) => {
-                Some(State::RefundOwed)
-            }
+            (
+                State::Denied | State::Abandoned | State::Refused | State::Superseded | State::Free,
+                Chain::Moved | Chain::Odd,
+            ) => Some(State::RefundOwed),
             (State::Unknown | State::Denied | State::Ready | State::Abandoned, _) if never => Some(State::Dead),
             // the transfer is gone, and something else may have used the nonce
-            (State::Settled, Chain::Unused | Chain::Pending | Chain::Cancelled) => Some(State::Unknown),
+            (State::Settled, Chain::Unused | Chain::Pending | Chain::Cancelled | Chain::Odd) => Some(State::Unknown),
             _ => None,
         }
     }

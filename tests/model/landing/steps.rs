@@ -53,8 +53,8 @@ impl Landing {
                 true
             }
             Some(State::Landed) if live(by) || bad => false,
-            // what a backup brought back may have been refused and its refund be on its way: it can only go back
-            Some(State::Landed) if world.pay[at].restored && !self.works_again(&world.pay[at]) => false,
+            // a backup may have brought it back, with its refund on its way: it can only go back
+            Some(State::Landed) if !self.works_again(&world.pay[at]) => false,
             Some(State::Landed) => {
                 self.put(world, at, State::Landed, me);
                 world.flying.push(Req { pay: at, owner: me, done: false });
@@ -107,7 +107,7 @@ impl Landing {
             // an older database, not a move
             Outcome::Back if self.config.deep => {
                 pay.refund.row = Row::None;
-                (pay.state, pay.owner, pay.restored) = (Some(State::Landed), DEAD, true);
+                (pay.state, pay.owner) = (Some(State::Landed), DEAD);
             }
             Outcome::Back => pay.state = Some(State::RefundOwed),
             Outcome::Plain | Outcome::Again => {}

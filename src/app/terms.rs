@@ -1,0 +1,108 @@
+//! What the faces and the application are made with, from the settings: who is served, what is promised, who pays back.
+
+use std::sync::Arc;
+
+use sqlx::PgPool;
+
+use super::StartError;
+use crate::catalog::Product;
+use crate::clock::Clock;
+use crate::config::Settings;
+use crate::evm::Address;
+use crate::http::shelf::{Shelf, Till};
+use crate::paywall::Policy;
+use crate::paywall::contract::Contract;
+use crate::paywall::landing::Landings;
+use crate::paywall::port::chain::{Chain, Treasury};
+use crate::paywall::recovery::sweep::Sweep;
+use crate::paywall::refunds::{RefundDesk, Terms};
+use crate::pipeline::port::Synthesizer;
+use crate::refusal::document::{Deployment, RefundPromise};
+use crate::signer::Signer;
+use crate::store::journal::Journal;
+use crate::synth::faulty::Faulty;
+use crate::synth::renderer::Renderer;
+
+/// The desk that pays refunds, when there is a chain to read and a key to pay with.
+pub(super) fn refund_desk(
+    settings: &Settings,
+    till: &Till,
+    journal: &Journal,
+    money: Option<(Arc<dyn Chain>, Arc<dyn Treasury>)>,
+    clock: &Arc<dyn Clock>,
+) -> Option<Arc<RefundDesk>> {
+    let (chain, treasury) = money?;
+    let terms = Terms { network: till.network, asset: till.asset, auto: settings.payments.auto_refunds };
+    Some(Arc::new(RefundDesk::new(journal.clone(), chain, treasury, Arc::clone(clock), terms)))
+}
+
+/// What the settings say about payers and load; `own` are we ourselves.
+pub(super) fn policy(settings: &Settings, own: [Address; 2]) -> Policy {
+    Policy {
+        denied_payers: settings.denied_payers.clone(),
+        own: own.into(),
+        rate_per_minute: settings.rate_per_minute,
+        max_in_flight: settings.max_in_flight,
+        contract_wallets: settings.payments.contract_wallets,
+    }
+}
+
+/// The sweep for stranded money, where the client-broadcast rail is on.
+pub(super) fn sweep(till: &Till, shelves: &[Arc<Shelf>], contract_id: &str) -> Option<Sweep> {
+    let secret = till.offer_secret.clone()?;
+    Some(Sweep {
+        secret,
+        network: till.network,
+        asset: till.asset,
+        asset_decimals: till.asset_decimals,
+        pay_to: till.pay_to,
+        contract_id: contract_id.to_owned(),
+        sold: shelves.iter().map(|shelf| (shelf.product.id.clone(), shelf.offer.clone())).collect(),
+    })
+}
+
+/// What the client-broadcast rail needs to know, where it is switched on.
+pub(super) fn landings(till: &Till, shelves: &[Arc<Shelf>], public_url: &str) -> Option<Landings> {
+    let secret = Arc::clone(till.offer_secret.as_ref()?);
+    let sold = shelves.iter().map(|shelf| (shelf.product.clone(), shelf.offer.clone())).collect();
+    Some(Landings { secret, sold, orders_url: format!("{public_url}/api/orders/") })
+}
+
+pub(super) fn refund_promise(settings: &Settings, public_url: &str) -> Option<RefundPromise> {
+    settings.payments.rails.client_broadcast.then(|| RefundPromise {
+        is_automatic: settings.payments.auto_refunds,
+        status_url: format!("{public_url}/api/orders/{{order_id}}"),
+    })
+}
+
+pub(super) async fn publish_contract(
+    products: &[Product],
+    public_url: &str,
+    signer: Signer,
+    has_chain: bool,
+    refund: Option<RefundPromise>,
+    clock: &Arc<dyn Clock>,
+    pool: &PgPool,
+) -> Result<Arc<Contract>, StartError> {
+    let deployment = Deployment {
+        paid_routes: products.iter().map(|p| p.path.clone()).collect(),
+        key_id: signer.key_id().to_owned(),
+        public_key: signer.public_key().to_owned(),
+        outcome_evidence: match has_chain {
+            true => {
+                "the token's own logs on chain (AuthorizationUsed with its Transfer, AuthorizationCanceled, or unused after expiry)"
+            }
+            false => "the facilitator's answer when the same payment is presented again; no chain is read",
+        },
+        refund,
+    };
+    let url = format!("{public_url}/api/meta/refusal-contract");
+    Ok(Arc::new(Contract::publish(pool, &deployment, url, signer, clock.now()).await?))
+}
+
+pub(super) fn writer(faulty: Option<&Faulty>) -> Arc<dyn Synthesizer> {
+    match faulty {
+        Some(faulty) => Arc::new(faulty.clone()),
+        None => Arc::new(Renderer),
+    }
+}
