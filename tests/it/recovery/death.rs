@@ -28,17 +28,17 @@ fn what_died_in_mid_settle_is_written_before_the_listener_opens_and_nothing_is_s
         (stub, world)
     });
     let service = there.block_on(world.open());
-    let sending = here.block_on(async {
+    let mut sending = None;
+    here.block_on(async {
         assert!(service.app.wait_until_supported(Duration::from_secs(10)).await);
         let buyer = Buyer::new(&service, 1);
         let payment = buyer.sign(Version::V2).await;
-        let sending = tokio::spawn(async move { buyer.send(&Ask::memo(), Some(&payment)).await });
+        sending = Some(tokio::spawn(async move { buyer.send(&Ask::memo(), Some(&payment)).await }));
         stub.wait_for("settle", 1).await;
-        sending
     });
     there.shutdown_background();
     here.block_on(async move {
-        sending.abort();
+        sending.expect("it was sent").abort();
         let Service { app, world } = service;
         drop(app);
         let pool = world.database.pool.clone();

@@ -105,7 +105,7 @@ pub(super) fn run(program: &Program) -> Result<(), String> {
             world: Arc::clone(&stage.world),
             pool: stage.pool.clone(),
             rpc: program.rpc,
-            price: stage.terms.amount.0.into(),
+            price: stage.terms.amount.0,
             payments: stage.payments.clone(),
             history: stage.history.lock().expect("no panic").clone(),
             jumps: stage.jumps,
@@ -192,7 +192,7 @@ impl Stage {
     }
 
     fn price(&self) -> u128 {
-        self.terms.amount.0.into()
+        self.terms.amount.0
     }
 
     /// The nonce of one that was signed; nobody can use another.
