@@ -52,7 +52,7 @@ create table refunds (
     -- refused, failed, orphan, late (nobody owed an answer for it), overpaid
     reason        text not null check (reason in ('refused', 'failed', 'orphan', 'late', 'overpaid')),
     refusal_code  text,
-    -- sha256("jim/refund/1" || payment_id): the same in every life of this database
+    -- sha256("jim/refund/1" || auth_key): the same in every life of this database
     refund_nonce  text not null unique check (refund_nonce ~ '^0x[0-9a-f]{64}$'),
     due_by        timestamptz not null,
     created_at    timestamptz not null default now(),

@@ -230,7 +230,7 @@ end $$;
 --   cancelled, unused_after_expiry   never charged: what was unknown is known now
 --   lost       a charge that rested on it is unknown again
 --   missing    the revenue is taken back: the loss is the seller's
-create function journal_evidence(e chain_evidence, p_refund_nonce text, p_due_s integer) returns text language plpgsql as $$
+create function journal_evidence(e chain_evidence, p_due_s integer) returns text language plpgsql as $$
 declare
     p payments;
     stands text;
@@ -248,7 +248,7 @@ begin
             perform book_charge(e.payment_id, null, e.tx_hash, seen);
         elsif stands in ('unknown', 'ready', 'denied', 'abandoned', 'refused', 'superseded', 'free') and e.to_addr = p.pay_to
             and e.value > 0 then
-            perform owe_refund(gen_random_uuid(), seen, e.value, 'late', null, p_refund_nonce, now() + make_interval(secs => p_due_s));
+            perform owe_refund(gen_random_uuid(), seen, e.value, 'late', null, now() + make_interval(secs => p_due_s));
         end if;
     elsif e.kind in ('cancelled', 'unused_after_expiry') then
         if stands in ('unknown', 'denied', 'ready', 'abandoned') then
@@ -272,8 +272,10 @@ create function take_back_revenue(p_payment_id uuid) returns void language sql a
         on conflict do nothing
 $$;
 
+-- The nonce of a payout comes from the authorization itself, not from the number of a row: in every life of this database, also
+-- one that was restored to before the payment, it is the same, and the token refuses a second payout.
 -- Owes the money of a transfer back: the refund and, unless the rest of it was a sale, the move in the same commit.
-create function owe_refund(p_refund_id uuid, p_evidence_id bigint, p_amount numeric, p_reason text, p_code text, p_nonce text,
+create function owe_refund(p_refund_id uuid, p_evidence_id bigint, p_amount numeric, p_reason text, p_code text,
     p_due_by timestamptz) returns void language plpgsql as $$
 declare
     e chain_evidence;
@@ -284,7 +286,8 @@ begin
     insert into refunds (refund_id, payment_id, evidence_id, network, asset, to_addr, transferred, amount, amount_micros, reason,
             refusal_code, refund_nonce, due_by)
         values (p_refund_id, p.payment_id, p_evidence_id, p.network, p.asset, e.from_addr, e.value, p_amount,
-            (p_amount * p.amount_micros / p.amount)::bigint, p_reason, p_code, p_nonce, p_due_by);
+            (p_amount * p.amount_micros / p.amount)::bigint, p_reason, p_code,
+            '0x' || encode(sha256(convert_to('jim/refund/1' || p.auth_key, 'UTF8')), 'hex'), p_due_by);
     if p_reason <> 'overpaid' then
         perform move_payment(p.payment_id, 'refund_owed', 'refund', null, p_refund_id::text);
     end if;

@@ -50,7 +50,7 @@ end $$;
 
 -- Ends a landed payment: an answer is charged and what came above the price is owed back; a refusal owes all of it back.
 -- False when somebody else has ended it: then nothing was written.
-create function journal_end_landing(a answers, r runs, p_refund_id uuid, p_reason text, p_nonce text, p_due_by timestamptz)
+create function journal_end_landing(a answers, r runs, p_refund_id uuid, p_reason text, p_due_by timestamptz)
 returns boolean language plpgsql as $$
 declare
     p payments;
@@ -65,14 +65,14 @@ begin
     insert into runs select r.*;
     insert into served (payment_id, status, code) values (a.payment_id, a.status, a.refusal_code);
     if a.kind <> 'answer' then
-        perform owe_refund(p_refund_id, e.evidence_id, e.value, p_reason, a.refusal_code, p_nonce, p_due_by);
+        perform owe_refund(p_refund_id, e.evidence_id, e.value, p_reason, a.refusal_code, p_due_by);
         return true;
     end if;
     if e.value < p.amount then raise exception 'payment % brought % of %', a.payment_id, e.value, p.amount; end if;
     perform move_payment(a.payment_id, 'settled', 'decide', a.epoch, a.body_sha256);
     perform book_charge(a.payment_id, null, e.tx_hash, e.evidence_id);
     if e.value > p.amount then
-        perform owe_refund(p_refund_id, e.evidence_id, e.value - p.amount, 'overpaid', null, p_nonce, p_due_by);
+        perform owe_refund(p_refund_id, e.evidence_id, e.value - p.amount, 'overpaid', null, p_due_by);
     end if;
     return true;
 end $$;

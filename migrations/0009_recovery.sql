@@ -86,7 +86,7 @@ end $$;
 
 -- Landed money whose request died before an answer was stored: it goes back, and nothing is worked again. False when somebody
 -- works on it, or when it was ended meanwhile.
-create function journal_strand(p_payment_id uuid, p_refund_nonce text, p_due_s integer) returns boolean language plpgsql as $$
+create function journal_strand(p_payment_id uuid, p_due_s integer) returns boolean language plpgsql as $$
 declare
     e chain_evidence;
 begin
@@ -95,7 +95,7 @@ begin
     select x.* into e from chain_evidence x join payments p using (payment_id)
         where x.payment_id = p_payment_id and x.kind = 'transfer' and x.to_addr = p.pay_to order by x.evidence_id desc limit 1;
     if e.evidence_id is null then return false; end if;
-    perform owe_refund(gen_random_uuid(), e.evidence_id, e.value, 'failed', null, p_refund_nonce, now() + make_interval(secs => p_due_s));
+    perform owe_refund(gen_random_uuid(), e.evidence_id, e.value, 'failed', null, now() + make_interval(secs => p_due_s));
     return true;
 end $$;
 
@@ -103,7 +103,7 @@ end $$;
 -- False when the payment is known: then nothing was written.
 create function journal_orphan(p_payment_id uuid, p_auth_key text, p_network text, p_asset text, p_payer text, p_pay_to text,
     p_nonce text, p_payload_sha256 text, p_request_fp text, p_product text, p_contract_id text, p_amount numeric, p_amount_micros bigint,
-    p_valid_before bigint, p_block bigint, p_block_hash text, p_tx text, p_log_index integer, p_value numeric, p_refund_nonce text,
+    p_valid_before bigint, p_block bigint, p_block_hash text, p_tx text, p_log_index integer, p_value numeric,
     p_due_s integer) returns boolean language plpgsql as $$
 declare
     seen bigint;
@@ -117,7 +117,7 @@ begin
     insert into chain_evidence (payment_id, kind, block, block_hash, tx_hash, log_index, from_addr, to_addr, value)
         values (p_payment_id, 'transfer', p_block, p_block_hash, p_tx, p_log_index, p_payer, p_pay_to, p_value)
         returning evidence_id into seen;
-    perform owe_refund(gen_random_uuid(), seen, p_value, 'orphan', null, p_refund_nonce, now() + make_interval(secs => p_due_s));
+    perform owe_refund(gen_random_uuid(), seen, p_value, 'orphan', null, now() + make_interval(secs => p_due_s));
     return true;
 end $$;
 

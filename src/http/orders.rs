@@ -11,9 +11,8 @@ use serde_json::{Value, json};
 
 use super::{Shop, problem};
 use crate::machine;
-use crate::paywall::landing::shown_refund;
 use crate::paywall::repeat::shown_state;
-use crate::store::refunds;
+use crate::store::refunds::list;
 
 /// State of an order.
 pub(super) async fn show(State(shop): State<Arc<Shop>>, Path(order_id): Path<String>) -> Response {
@@ -30,7 +29,7 @@ pub(super) async fn show(State(shop): State<Arc<Shop>>, Path(order_id): Path<Str
     if let (Some(transaction), Value::Object(payment)) = (order.transaction, &mut payment) {
         payment.insert("tx".into(), transaction.into());
     }
-    let refund = match refunds::load_of_payment(&shop.pool, order.payment_id).await {
+    let refund = match list::find_of_payment(&shop.pool, order.payment_id).await {
         Ok(refund) => refund,
         Err(error) => {
             tracing::error!(%error, "the refund of an order could not be read");
@@ -46,7 +45,7 @@ pub(super) async fn show(State(shop): State<Arc<Shop>>, Path(order_id): Path<Str
     });
     if let Some(refund) = refund {
         let status_url = format!("{}/api/orders/{order_id}", shop.public_url);
-        body["refund"] = shown_refund(&refund, Some(&status_url));
+        body["refund"] = refund.shown(Some(status_url));
     }
     let mut response = Json(body).into_response();
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));

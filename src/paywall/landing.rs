@@ -32,7 +32,6 @@ use crate::x402::{
 };
 
 pub(super) use ending::LandedMoney;
-pub use ending::shown_refund;
 
 /// Answer to such a payment where the rail is switched off.
 pub const NOT_SOLD: &str = "the client-broadcast rail is not switched on";

@@ -92,11 +92,31 @@ impl Paywall {
 
     /// The one that took the answer over pays for it: once it has, the answer is this one's too.
     async fn answer_superseded(&self, purchase: &Purchase, payment_id: Uuid) -> Result<Outcome, store::Error> {
-        let successor = self.journal.load(payment_id).await?.successor.unwrap_or(payment_id);
-        let state = self.wait_while_settling(successor, self.journal.load_state(successor).await?).await?;
-        if state == State::Settled {
-            let outcome = self.replay(successor, self.journal.load(successor).await?, purchase.offer.amount)?;
-            return self.note(payment_id, outcome).await;
+        let mut record = self.journal.load(payment_id).await?;
+        let mut successor = payment_id;
+        while let (State::Superseded, Some(next)) = (record.state, record.successor) {
+            successor = next;
+            self.wait_while_settling(successor, self.journal.load_state(successor).await?).await?;
+            record = self.journal.load(successor).await?;
+        }
+        let state = record.state;
+        match state {
+            State::Settled => {
+                let outcome = self.replay(successor, record, purchase.offer.amount)?;
+                return self.note(payment_id, outcome).await;
+            }
+            State::Denied | State::Dead | State::Refused | State::Abandoned | State::RefundOwed | State::Refunded => {
+                let error =
+                    "another authorization took this purchase over and was not charged; sign a new one".to_owned();
+                return self.note(payment_id, Outcome::Unpaid { error }).await;
+            }
+            State::Claimed
+            | State::Ready
+            | State::Settling
+            | State::Unknown
+            | State::Landed
+            | State::Superseded
+            | State::Free => {}
         }
         let detail = "Another payment of this payer took this purchase over; send that one again.";
         match self.refuse_in_progress(purchase, payment_id, detail, (successor, state)).await? {

@@ -26,7 +26,6 @@ use rows::read_state;
 use transitions::{ClaimOf, DecisionOf, SettleOf, digest};
 use writer::Writer;
 
-pub(crate) use evidence::refund_nonce;
 pub use evidence::{Authorization, Evidence};
 pub use landing::{KnownLanding, Land, LandingRow, NewRefund};
 pub use rows::{Claim, Decision, DecisionKind, Held, NewPayment, OrderRow, Record, RunRow, SettleClass, SettleEnd};

@@ -9,7 +9,7 @@ use sqlx::{PgPool, Row};
 use uuid::Uuid;
 
 use super::Error;
-use super::journal::{self, Evidence};
+use super::journal::Evidence;
 use crate::limits;
 
 pub use holder::Holder;
@@ -163,10 +163,7 @@ pub async fn lapse(pool: &PgPool) -> Result<i32, Error> {
 
 /// Owes back landed money that nobody works on; false when somebody does, or when it was ended meanwhile.
 pub async fn strand(pool: &PgPool, payment_id: Uuid) -> Result<bool, Error> {
-    let query = sqlx::query_scalar("select journal_strand($1, $2, $3)")
-        .bind(payment_id)
-        .bind(journal::refund_nonce(payment_id))
-        .bind(due_s());
+    let query = sqlx::query_scalar("select journal_strand($1, $2)").bind(payment_id).bind(due_s());
     Ok(query.fetch_one(pool).await?)
 }
 
@@ -229,7 +226,7 @@ pub async fn store_orphan(pool: &PgPool, orphan: &Orphan, transfer: &Evidence) -
     let payment_id = Uuid::now_v7();
     let query = sqlx::query_scalar(
         "select journal_orphan($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12::text::numeric, $13, $14, $15, $16, $17, $18, \
-         $19::text::numeric, $20, $21)",
+         $19::text::numeric, $20)",
     )
     .bind(payment_id)
     .bind(&orphan.auth_key)
@@ -250,7 +247,6 @@ pub async fn store_orphan(pool: &PgPool, orphan: &Orphan, transfer: &Evidence) -
     .bind(tx)
     .bind(i32::try_from(*log_index).unwrap_or(i32::MAX))
     .bind(value)
-    .bind(journal::refund_nonce(payment_id))
     .bind(due_s());
     Ok(query.fetch_one(pool).await?)
 }

@@ -1,22 +1,20 @@
 //! What the adapter of the chain says about money, against a real node and a real token.
 
-use std::fs;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
-use alloy_primitives::{Address, B256, U256, hex, keccak256};
+use alloy_primitives::{Address, B256, U256, keccak256};
 use jim::chain_rpc::{ChainRpc, Rpc, TreasuryRpc};
-use jim::evm::{Network, SecretKey, TokenDomain, TransferAuthorization};
+use jim::evm::{Network, SecretKey, TransferAuthorization};
 use jim::paywall::port::chain::{AuthorizationKey, Chain, ChainFault, Landing, Treasury, Use};
-use serde_json::Value;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
 use crate::Case;
 use crate::buyers::buy_ts_v2;
 use crate::devnet::{Devnet, TOKEN, Transfer};
+use crate::money::{CHAIN_ID, cancel_nonce, domain, now_s, treasury_key};
 use crate::process::wait_for;
 use crate::world::{World, pay_to};
 
@@ -30,8 +28,6 @@ pub(crate) const CASES: [Case; 7] = [
     ("a_purchase_that_the_facilitator_settled_is_found", settled),
     ("a_look_up_on_a_long_chain_takes_few_calls", long_chain),
 ];
-
-const CHAIN_ID: u64 = 84_532;
 
 /// More than one log query covers; the node takes ten seconds for them.
 const BLOCKS: u64 = 2_500;
@@ -50,12 +46,8 @@ impl Desk {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         let rpc = Arc::new(Rpc::new(devnet.url(), Duration::from_secs(30)).expect("a URL"));
         let chain = ChainRpc::with_rpc(Arc::clone(&rpc), Network::new(CHAIN_ID), 1);
-        let accounts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/chain/kit/accounts.json");
-        let accounts: Value = serde_json::from_slice(&fs::read(accounts).expect("the accounts")).expect("JSON");
-        let key = SecretKey::from_hex(accounts["buyer2"]["key"].as_str().expect("a key")).expect("a test key");
-        let domain =
-            TokenDomain { name: "USDC".to_owned(), version: "2".to_owned(), chain_id: CHAIN_ID, contract: token() };
-        let treasury = TreasuryRpc::with_rpc(Arc::clone(&rpc), key.clone(), domain);
+        let key = SecretKey::from_hex(&treasury_key()).expect("a test key");
+        let treasury = TreasuryRpc::with_rpc(Arc::clone(&rpc), key.clone(), domain());
         Self { runtime, rpc, chain, treasury, key }
     }
 
@@ -141,7 +133,7 @@ fn cancelled(world: &World) {
     let (desk, buyer) = (Desk::open(&world.devnet), somebody("cancelled"));
     let authorization = desk.authorization(buyer);
     let key = key_of(&authorization);
-    let tx = cancel(world, &desk, &key);
+    let tx = cancel_nonce(world, &desk.key, key.nonce);
     match desk.find_use(&key) {
         Some(Use::Cancelled { tx: found, block, .. }) => assert_eq!((found, block), (tx, desk.head())),
         other => panic!("not a cancellation: {other:?}"),
@@ -217,31 +209,6 @@ fn long_chain(world: &World) {
     }
 }
 
-/// Cancels an authorization (EIP-3009 `cancelAuthorization`), signed with the treasury's key by the text of EIP-712.
-fn cancel(world: &World, desk: &Desk, key: &AuthorizationKey) -> B256 {
-    let number = |number: u64| U256::from(number).to_be_bytes::<32>();
-    let domain = [
-        keccak256("EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)").as_slice(),
-        keccak256("USDC").as_slice(),
-        keccak256("2").as_slice(),
-        &number(CHAIN_ID),
-        token().into_word().as_slice(),
-    ]
-    .concat();
-    let message = [
-        keccak256("CancelAuthorization(address authorizer,bytes32 nonce)").as_slice(),
-        key.authorizer.into_word().as_slice(),
-        key.nonce.as_slice(),
-    ]
-    .concat();
-    let digest = keccak256([&[0x19, 0x01], keccak256(domain).as_slice(), keccak256(message).as_slice()].concat());
-    let signature = desk.key.sign(&digest).to_bytes();
-    let (authorizer, v) = (key.authorizer.into_word(), number(signature[64].into()));
-    let words = [authorizer.as_slice(), key.nonce.as_slice(), &v, &signature[..64]].concat();
-    let function = "cancelAuthorization(address,bytes32,uint8,bytes32,bytes32)";
-    world.devnet.send(&world.web, function, &hex::encode(words)).parse().expect("a hash")
-}
-
 fn key_of(authorization: &TransferAuthorization) -> AuthorizationKey {
     AuthorizationKey { asset: token(), authorizer: authorization.from, nonce: authorization.nonce }
 }
@@ -252,8 +219,4 @@ fn token() -> Address {
 
 fn somebody(name: &str) -> Address {
     Address::from_slice(&keccak256(format!("jim chain test: {name}"))[12..])
-}
-
-fn now_s() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs()
 }

@@ -1,110 +1,37 @@
 //! The client-broadcast rail on a real node: the buyer moves the money himself, then asks.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::process::Command;
+use std::time::Duration;
 
-use alloy_primitives::{B256, U256, hex};
+use alloy_primitives::B256;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use jim::evm::{SecretKey, TokenDomain, TransferAuthorization, digest};
+use jim::evm::Network;
+use jim::money::Atomic;
+use jim::x402::{Offer, OfferSecret};
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
 use crate::Case;
-use crate::devnet::{Payer, TOKEN, Transfer};
-use crate::process::wait_for;
-use crate::service::Jim;
-use crate::web::Answer;
-use crate::world::{PAY_TO, World, pay_to};
+use crate::devnet::{TOKEN, Transfer};
+use crate::money::{BOTH_RAILS, CHAIN_ID, Desk, Terms, broadcast, now_s, text};
+use crate::process::{output, wait_for};
+use crate::world::{World, pay_to};
 
 /// All tests.
-pub(crate) const CASES: [Case; 1] = [("a_buyer_who_broadcasts_is_served_and_charged_once", served)];
+pub(crate) const CASES: [Case; 4] = [
+    ("a_buyer_who_broadcasts_is_served_and_charged_once", served),
+    ("a_landed_payment_that_is_refused_goes_back", refused),
+    ("money_whose_request_never_came_goes_back", orphan),
+    ("a_database_restored_to_before_a_refund_pays_nothing_twice", restored),
+];
 
-const CHAIN_ID: u64 = 84_532;
-
-/// A jim with both rails, and its folders.
-struct Desk {
-    jim: Jim,
-    _folder: TempDir,
-}
-
-impl Desk {
-    fn open(world: &World) -> Self {
-        let folder = TempDir::new().expect("a folder");
-        let key_file = folder.path().join("treasury.key");
-        fs::write(&key_file, treasury_key()).expect("a key file");
-        fs::set_permissions(&key_file, fs::Permissions::from_mode(0o600)).expect("permissions");
-        let settings = [
-            ("JIM_PAYMENTS__RAILS", "exact,client-broadcast"),
-            ("JIM_PAYMENTS__RPC_URL", world.devnet.url()),
-            ("JIM_PAYMENTS__TREASURY_KEY_FILE", key_file.to_str().expect("text")),
-        ];
-        let jim = Jim::start_with(&world.web, &world.facilitator, PAY_TO, folder.path(), &settings);
-        Self { jim, _folder: folder }
-    }
-}
-
-/// The second entry of a 402, and the resource that it is for.
-struct Terms {
-    accepted: Value,
-    resource: Value,
-}
-
-impl Terms {
-    fn ask(world: &World, url: &str) -> Self {
-        let reply = world.web.get(url, &[]);
-        assert_eq!(reply.status, 402);
-        let header = STANDARD.decode(reply.header("payment-required").expect("terms")).expect("base64");
-        let terms: Value = serde_json::from_slice(&header).expect("JSON");
-        Self { accepted: terms["accepts"][1].clone(), resource: terms["resource"].clone() }
-    }
-
-    /// Signs what the terms say and sends it to the token, as a wallet does; the transaction.
-    fn broadcast(&self, world: &World, payer: &Payer) -> String {
-        let text = |value: &Value| value.as_str().expect("text").to_owned();
-        let nonce: B256 = text(&self.accepted["extra"]["nonce"]).parse().expect("a word");
-        let authorization = TransferAuthorization {
-            from: payer.address,
-            to: text(&self.accepted["payTo"]).parse().expect("an address"),
-            value: text(&self.accepted["amount"]).parse().expect("digits"),
-            valid_after: U256::ZERO,
-            valid_before: U256::from(now_s() + 3_600),
-            nonce,
-        };
-        let contract = TOKEN.parse().expect("an address");
-        let domain = TokenDomain { name: "USDC".to_owned(), version: "2".to_owned(), chain_id: CHAIN_ID, contract };
-        let key = SecretKey::from_hex(&payer.key).expect("a key");
-        let signature = key.sign(&digest(&authorization, &domain)).to_bytes();
-        let number = |value: U256| value.to_be_bytes::<32>();
-        let words = [
-            authorization.from.into_word().0,
-            authorization.to.into_word().0,
-            number(authorization.value),
-            number(authorization.valid_after),
-            number(authorization.valid_before),
-            nonce.0,
-            number(U256::from(signature[64])),
-        ]
-        .concat();
-        let arguments = format!("{}{}", hex::encode(words), hex::encode(&signature[..64]));
-        let function =
-            "transferWithAuthorization(address,address,uint256,uint256,uint256,bytes32,uint8,bytes32,bytes32)";
-        world.devnet.send(&world.web, function, &arguments)
-    }
-
-    fn header(&self, tx: &str) -> String {
-        let document = json!({
-            "x402Version": 2, "resource": self.resource, "accepted": self.accepted, "payload": {"txHash": tx},
-        });
-        STANDARD.encode(document.to_string())
-    }
-}
+/// A block takes a moment.
+const COUNTED_WITHIN: Duration = Duration::from_secs(30);
 
 fn served(world: &World) {
-    let desk = Desk::open(world);
-    let (url, payer) = (desk.jim.memo_url(), world.payer("broadcasts"));
+    let desk = Desk::open(world, &[BOTH_RAILS]);
+    let (url, payer) = (desk.memo_url(), world.payer("broadcasts"));
     let terms = Terms::ask(world, &url);
     let send = |tx: &str| world.web.get(&url, &[("payment-signature", &terms.header(tx))]);
     // before it is there, it is neither taken nor refused
@@ -112,7 +39,7 @@ fn served(world: &World) {
     assert_eq!((early.status, early.json()["code"].as_str()), (503, Some("settlement_pending")));
 
     let tx = terms.broadcast(world, &payer);
-    let first = wait_for("the transfer to count", Duration::from_secs(30), || {
+    let first = wait_for("the transfer to count", COUNTED_WITHIN, || {
         let answer = send(&tx);
         (answer.status != 503).then_some(answer)
     });
@@ -131,17 +58,87 @@ fn served(world: &World) {
     assert_eq!(world.facilitator.calls(&world.web, "verify", &payer.address.to_string()), 0);
 }
 
-/// A public test key of the kit.
-fn treasury_key() -> String {
-    let accounts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/chain/kit/accounts.json");
-    let accounts: Value = serde_json::from_slice(&fs::read(accounts).expect("the accounts")).expect("JSON");
-    accounts["buyer"]["key"].as_str().expect("a key").to_owned()
+/// A landed payment for what is not sold: refused, with a refund that is on chain soon.
+fn refused(world: &World) {
+    let desk = Desk::open(world, &[BOTH_RAILS]);
+    let payer = world.payer("broadcasts for nothing");
+    let (refusal, amount) = pay_for_nothing(world, &desk, &payer);
+    assert_eq!((refusal["code"].as_str(), &refusal["charged"]), (Some("insufficient_subject"), &json!(false)));
+    assert_eq!(refusal["payment"]["state"], "landed");
+    assert_eq!(refusal["refund"]["amount"], amount.to_string(), "{refusal}");
+    desk.assert_returned(world, &payer, amount);
+    let order = refusal["instance"].as_str().expect("an order").rsplit('/').next().expect("an id").to_owned();
+    let shown = desk.wait_for_order(world, &order, |order| order["refund"]["status"] == "sent");
+    assert_eq!((&shown["state"], &shown["charged"]), (&json!("refunded"), &json!(false)), "{shown}");
+    let want = Transfer { from: desk.treasury, to: payer.address, amount };
+    assert_eq!(world.devnet.transfers(&world.web, shown["refund"]["tx"].as_str().expect("a transaction")), [want]);
 }
 
-fn now_s() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs()
+/// Broadcast under an offer that ended, and never asked for: the sweep finds it.
+fn orphan(world: &World) {
+    let desk = Desk::open(world, &[BOTH_RAILS]);
+    let payer = world.payer("never asks");
+    // an offer of a while ago, made with the secret of this deployment
+    let secret = fs::read_to_string(desk.data().join("keys/offer.key")).expect("the secret");
+    let secret: B256 = format!("0x{}", secret.trim().trim_start_matches("0x")).parse().expect("32 bytes");
+    let terms = Terms::ask(world, &desk.memo_url());
+    let offer = Offer {
+        network: Network::new(CHAIN_ID),
+        asset: TOKEN.parse().expect("an address"),
+        amount: Atomic(terms.amount().to()),
+        pay_to: pay_to(),
+        max_timeout_s: 180,
+        token_name: "USDC".into(),
+        token_version: "2".into(),
+        resource_url: String::new(),
+        description: String::new(),
+        mime_type: String::new(),
+        service_name: None,
+        tags: Vec::new(),
+        output_schema: None,
+    };
+    let issued = OfferSecret::from_bytes(secret.0).issue("research:fundamentals", &offer, now_s() - 3_600, [7; 8]);
+    broadcast(world, &payer, issued.expect("a nonce"), terms.amount());
+    desk.assert_returned(world, &payer, terms.amount());
 }
 
-fn text(answer: &Answer) -> String {
-    String::from_utf8_lossy(&answer.body).into_owned()
+/// The backup is from before the refund; the chain is not.
+fn restored(world: &World) {
+    let mut desk = Desk::open(world, &[BOTH_RAILS, ("JIM_REFUNDS__AUTO", "false")]);
+    let payer = world.payer("is paid back once");
+    let (_, amount) = pay_for_nothing(world, &desk, &payer);
+    assert_eq!(desk.returned(world, &payer), []);
+    desk.stop();
+    let copy = |from: &std::path::Path, to: &std::path::Path| {
+        let _ = fs::remove_dir_all(to);
+        output("a copy", Command::new("cp").arg("-a").args([from, to]));
+    };
+    copy(&desk.data(), &desk.backup());
+    desk.start(world, &[("JIM_REFUNDS__AUTO", "true")]);
+    desk.assert_returned(world, &payer, amount);
+    desk.stop();
+    copy(&desk.backup(), &desk.data());
+    desk.start(world, &[("JIM_REFUNDS__AUTO", "true")]);
+    let confirmed = || desk_refunds(world, &mut desk)["summary"]["confirmed"].as_i64().filter(|n| *n == 1);
+    wait_for("the refund to be known again", Duration::from_secs(60), confirmed);
+    desk.assert_returned(world, &payer, amount);
+}
+
+/// Pays for a ticker that nobody has; the refusal, and what was paid.
+fn pay_for_nothing(world: &World, desk: &Desk, payer: &crate::devnet::Payer) -> (Value, alloy_primitives::U256) {
+    let terms = Terms::ask(world, &desk.memo_url());
+    let tx = terms.broadcast(world, payer);
+    let url = desk.url("/research/fundamentals?ticker=ZZZZZ");
+    let refusal = wait_for("the transfer to count", COUNTED_WITHIN, || {
+        let answer = world.web.get(&url, &[("payment-signature", &terms.header(&tx))]);
+        (answer.status != 503).then_some(answer)
+    });
+    assert_eq!(refusal.status, 422, "{}", text(&refusal));
+    (refusal.json(), terms.amount())
+}
+
+fn desk_refunds(world: &World, desk: &mut Desk) -> Value {
+    let token = fs::read_to_string(desk.data().join("operator.token")).expect("a token");
+    let bearer = format!("Bearer {}", token.trim());
+    world.web.get(&desk.jim().operator_url("/api/refunds"), &[("authorization", &bearer)]).json()
 }

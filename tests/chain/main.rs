@@ -11,10 +11,12 @@ mod devnet;
 mod evidence;
 mod facilitator;
 mod landing;
+mod money;
 mod process;
 mod purchases;
 mod refunds;
 mod service;
+mod survival;
 mod web;
 mod world;
 
@@ -30,7 +32,12 @@ pub(crate) type Case = (&'static str, fn(&World));
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let filters: Vec<&String> = args.iter().filter(|arg| !arg.starts_with('-')).collect();
-    let all = purchases::CASES.into_iter().chain(evidence::CASES).chain(landing::CASES).chain(refunds::CASES);
+    let all = purchases::CASES
+        .into_iter()
+        .chain(evidence::CASES)
+        .chain(landing::CASES)
+        .chain(refunds::CASES)
+        .chain(survival::CASES);
     let all: Vec<Case> = all.collect();
     let chosen: Vec<Case> = all
         .iter()

@@ -38,6 +38,11 @@ impl Running {
         }
     }
 
+    /// Whether it has ended.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.child.try_wait().expect("a status").is_some()
+    }
+
     /// The name and the last lines of the log.
     pub(crate) fn tail(&self) -> String {
         let text = fs::read_to_string(&self.log).unwrap_or_default();

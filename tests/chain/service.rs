@@ -19,49 +19,79 @@ const READY_WAIT: Duration = Duration::from_secs(180);
 pub(crate) struct Jim {
     process: Running,
     url: String,
-    _data: TempDir,
+    operator_url: String,
+    _data: Option<TempDir>,
 }
 
 impl Jim {
     /// Starts `jim serve` with recorded filings and the given facilitator, and waits until it is ready.
     pub(crate) fn start(web: &Web, facilitator: &Facilitator, pay_to: &str, logs: &Path) -> Self {
-        Self::start_with(web, facilitator, pay_to, logs, &[])
+        let folder = TempDir::new().expect("a folder");
+        // a root's jim runs Postgres as another user, who must be able to walk in
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("permissions");
+        let jim = Self::start_in(&folder.path().join("data"), web, facilitator.url(), pay_to, logs, &[]);
+        Self { _data: Some(folder), ..jim }
     }
 
-    /// The same with more settings.
-    pub(crate) fn start_with(
+    /// The same on a data folder that outlives it, with more settings.
+    pub(crate) fn start_in(
+        data: &Path,
         web: &Web,
-        facilitator: &Facilitator,
+        facilitator_url: &str,
         pay_to: &str,
         logs: &Path,
         settings: &[(&str, &str)],
     ) -> Self {
-        let data = TempDir::new().expect("a folder");
-        // a root's jim runs Postgres as another user, who must be able to walk in
-        fs::set_permissions(data.path(), fs::Permissions::from_mode(0o755)).expect("permissions");
-        let listen = format!("127.0.0.1:{}", free_port());
+        let mut jim = Self::spawn(data, facilitator_url, pay_to, logs, settings);
+        let ready = jim.url("/ready");
+        wait_for("jim to be ready", READY_WAIT, || {
+            jim.process.assert_alive();
+            web.try_get(&ready, &[]).filter(|answer| answer.status == 200)
+        });
+        jim
+    }
+
+    /// Starts it and waits for nothing: it may be doomed.
+    pub(crate) fn spawn(
+        data: &Path,
+        facilitator_url: &str,
+        pay_to: &str,
+        logs: &Path,
+        settings: &[(&str, &str)],
+    ) -> Self {
+        let (listen, operator) = (format!("127.0.0.1:{}", free_port()), format!("127.0.0.1:{}", free_port()));
         let mut command = Command::new(env!("CARGO_BIN_EXE_jim"));
         command
             .arg("serve")
             .env("JIM_LISTEN", &listen)
-            .env("JIM_OPERATOR_LISTEN", format!("127.0.0.1:{}", free_port()))
-            .env("JIM_DATA_DIR", data.path().join("data"))
-            .env("JIM_PAYMENTS__FACILITATOR_URL", facilitator.url())
+            .env("JIM_OPERATOR_LISTEN", &operator)
+            .env("JIM_DATA_DIR", data)
+            .env("JIM_PAYMENTS__FACILITATOR_URL", facilitator_url)
             .env("JIM_PAYMENTS__PAY_TO", pay_to)
             .env("JIM_FILINGS__SOURCE", "sample")
             .envs(settings.iter().copied());
-        let mut process = Running::start("jim", logs, &mut command);
-        let url = format!("http://{listen}");
-        wait_for("jim to be ready", READY_WAIT, || {
-            process.assert_alive();
-            web.try_get(&format!("{url}/ready"), &[]).filter(|answer| answer.status == 200)
-        });
-        Self { process, url, _data: data }
+        let process = Running::start("jim", logs, &mut command);
+        Self { process, url: format!("http://{listen}"), operator_url: format!("http://{operator}"), _data: None }
     }
 
     /// The paid route.
     pub(crate) fn memo_url(&self) -> String {
-        format!("{}/research/fundamentals?ticker=COIN", self.url)
+        self.url("/research/fundamentals?ticker=COIN")
+    }
+
+    /// A public path.
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("{}{path}", self.url)
+    }
+
+    /// A path of the operator's listener.
+    pub(crate) fn operator_url(&self, path: &str) -> String {
+        format!("{}{path}", self.operator_url)
+    }
+
+    /// Waits until it has ended by itself.
+    pub(crate) fn wait_for_death(&mut self, limit: Duration) {
+        wait_for("its death", limit, || self.process.has_ended().then_some(()));
     }
 
     pub(crate) fn tail(&self) -> String {

@@ -15,7 +15,6 @@ use crate::paywall::verified::{Answer, Work};
 use crate::refusal::{Refusal, RefusalCode};
 use crate::store;
 use crate::store::journal::{Decision, DecisionKind, LandingRow, NewRefund};
-use crate::store::refunds::RefundRow;
 
 /// What to do after a refusal whose code would ask for the same payment again: it has been given up.
 const HINT: &str = "Do not send this payment again to be served; its money goes back by itself, see refund.";
@@ -133,25 +132,6 @@ fn promised(money: &LandedMoney, refund: &NewRefund) -> Value {
         "amount": money.value,
         "to": money.from,
     })
-}
-
-/// A refund as it stands now, for a buyer; where its order is shown, if he may know.
-pub fn shown_refund(refund: &RefundRow, status_url: Option<&str>) -> Value {
-    let mut shown = json!({
-        "id": refund.refund_id,
-        "status": refund.status,
-        "due_by": to_the_second(refund.due_by),
-        "amount": refund.amount,
-        "to": refund.to_addr,
-    });
-    if let Some(url) = status_url {
-        shown["status_url"] = url.into();
-    }
-    // a hash that the chain does not have yet proves nothing
-    if let (Some(tx), "sent") = (&refund.tx_hash, refund.status.as_str()) {
-        shown["tx"] = tx.clone().into();
-    }
-    shown
 }
 
 /// RFC 3339 in UTC, to the second.

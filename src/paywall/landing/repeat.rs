@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::{LandedMoney, LandingPurchase, ending};
+use super::{LandedMoney, LandingPurchase};
 use crate::evm::{Address, parse_address};
 use crate::machine::State;
 use crate::paywall::Paywall;
@@ -14,7 +14,7 @@ use crate::paywall::verified::Presence;
 use crate::refusal::{Refusal, RefusalCode};
 use crate::store;
 use crate::store::journal::{Held, KnownLanding};
-use crate::store::refunds;
+use crate::store::refunds::list;
 
 impl Paywall {
     pub(super) async fn answer_known(
@@ -83,8 +83,8 @@ impl Paywall {
     ) -> Result<Outcome, store::Error> {
         let mut refusal = refusal.with("payment", named(known.payment_id, known.state));
         // without the address of its order, which is for whoever ordered
-        if let Some(refund) = refunds::load_of_payment(self.journal.pool(), known.payment_id).await? {
-            refusal = refusal.with("refund", ending::shown_refund(&refund, None));
+        if let Some(refund) = list::find_of_payment(self.journal.pool(), known.payment_id).await? {
+            refusal = refusal.with("refund", refund.shown(None));
         }
         self.journal.note_served(known.payment_id, refusal.code.status(), Some(refusal.code.name())).await?;
         Ok(self.refuse_request(purchase, None, &refusal))

@@ -50,13 +50,13 @@ enum Ruling {
 }
 
 impl Sweep {
-    /// Reads on from the cursor, at most [`limits::SWEEP_CHUNKS_MAX`] ranges. The first run begins at the head.
+    /// Reads on from the cursor, at most [`limits::SWEEP_CHUNKS_MAX`] ranges. The first run begins a
+    /// range below the head: an offer may have been broadcast before it.
     pub(super) async fn run(&self, pool: &PgPool, chain: &dyn Chain, now_s: u64) -> Result<(), Fault> {
         let name = format!("landings/{}/{}/{}", self.network, lower(&self.asset), lower(&self.pay_to));
         let head = chain.load_head().await?.number;
-        let Some(mut done) = rows::load_cursor(pool, &name).await? else {
-            return Ok(rows::store_cursor(pool, &name, head).await?);
-        };
+        let stored = rows::load_cursor(pool, &name).await?;
+        let mut done = stored.unwrap_or_else(|| head.saturating_sub(limits::CHAIN_LOG_BLOCKS));
         for _ in 0..limits::SWEEP_CHUNKS_MAX {
             let (from, to) = (done + 1, head.min(done.saturating_add(limits::CHAIN_LOG_BLOCKS)));
             if from > to {

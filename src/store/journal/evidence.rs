@@ -5,7 +5,6 @@ use uuid::Uuid;
 
 use super::rows::read_state;
 use super::{Journal, seconds};
-use crate::canonical::{hex, sha256};
 use crate::fault;
 use crate::limits;
 use crate::machine::State;
@@ -108,7 +107,7 @@ impl Journal {
         let row = Columns::of(evidence);
         fault::point("before-evidence");
         let state: String = sqlx::query_scalar(
-            "select journal_evidence(row(0, $1, $2, $3, $4, $5, $6, $7, $8, $9::text::numeric, $10, now())::chain_evidence, $11, $12)",
+            "select journal_evidence(row(0, $1, $2, $3, $4, $5, $6, $7, $8, $9::text::numeric, $10, now())::chain_evidence, $11)",
         )
         .bind(payment_id)
         .bind(row.kind)
@@ -120,19 +119,12 @@ impl Journal {
         .bind(row.to)
         .bind(row.value)
         .bind(row.of)
-        .bind(refund_nonce(payment_id))
         .bind(seconds(limits::REFUND_DUE))
         .fetch_one(self.pool())
         .await?;
         fault::point("after-evidence");
         read_state(&state)
     }
-}
-
-/// The nonce of the refund of a payment: the same in every life of the database, so that the token itself refuses a second one.
-pub(crate) fn refund_nonce(payment_id: Uuid) -> String {
-    let id = payment_id.hyphenated().to_string();
-    format!("0x{}", hex(&sha256([b"jim/refund/1".as_slice(), id.as_bytes()].concat().as_slice())))
 }
 
 pub(super) const AUTHORIZATION: &str = "select payment_id, payment_state(payment_id) as state, asset, payer, pay_to, auth_nonce, \

@@ -85,7 +85,9 @@ pub struct Row {
 impl Row {
     /// What the payer is shown: `{id, status, due_by, status_url?, amount, to, tx?}`; a transaction only once it is a proof.
     pub fn shown(&self, status_url: Option<String>) -> Value {
-        let due_by = self.due_by.format(&Rfc3339).unwrap_or_default();
+        // the same spelling as in the refusal that promised it
+        let due_by = self.due_by.to_offset(time::UtcOffset::UTC);
+        let due_by = due_by.replace_nanosecond(0).unwrap_or(due_by).format(&Rfc3339).unwrap_or_default();
         let mut shown = json!({
             "id": self.refund_id, "status": self.status, "due_by": due_by, "amount": self.amount, "to": self.to,
         });
