@@ -19,7 +19,7 @@ use crate::config::{self, Settings};
 use crate::evm::Address;
 use crate::facilitator::{Budgets, Simulated};
 use crate::http::shelf::Shelf;
-use crate::http::{self, Rules, Shop, router, server};
+use crate::http::{self, Shop, router, server};
 use crate::limits;
 use crate::paywall::Paywall;
 use crate::paywall::port::chain::{Chain, Treasury};
@@ -314,12 +314,7 @@ async fn assemble(
         pipeline: Pipeline::new(source, synthesizer, Arc::clone(&clock), settings.max_attempts),
         pool: pool.clone(),
         clock,
-        rules: Rules {
-            denied_subjects: settings.denied_subjects.clone(),
-            identity,
-            max_depth: settings.max_depth,
-            rate_per_minute: settings.rate_per_minute,
-        },
+        rules: terms::rules(settings, identity),
         public_url,
         address_rate: http::per_address(settings.rate_per_minute),
         work: TaskTracker::new(),

@@ -455,9 +455,3 @@ pub const JOURNAL_INSIST: Duration = Duration::from_secs(15);
 
 /// Pause before it is handed in again.
 pub const JOURNAL_INSIST_PAUSE: Duration = Duration::from_millis(250);
-
-/// A group of the journal of this size says that the service is busy: the next one waits a moment for company.
-pub const JOURNAL_BUSY_FROM: usize = 4;
-
-/// That moment. A statement of the journal costs a millisecond before its first row.
-pub const JOURNAL_GATHER: Duration = Duration::from_millis(2);

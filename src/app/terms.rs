@@ -9,6 +9,7 @@ use crate::catalog::Product;
 use crate::clock::Clock;
 use crate::config::Settings;
 use crate::evm::Address;
+use crate::http::Rules;
 use crate::http::shelf::{Shelf, Till};
 use crate::paywall::Policy;
 use crate::paywall::contract::Contract;
@@ -44,6 +45,16 @@ pub(super) fn policy(settings: &Settings, own: [Address; 2]) -> Policy {
         rate_per_minute: settings.rate_per_minute,
         max_in_flight: settings.max_in_flight,
         contract_wallets: settings.payments.contract_wallets,
+    }
+}
+
+/// What the settings say about requests.
+pub(super) fn rules(settings: &Settings, identity: Address) -> Rules {
+    Rules {
+        denied_subjects: settings.denied_subjects.clone(),
+        identity,
+        max_depth: settings.max_depth,
+        rate_per_minute: settings.rate_per_minute,
     }
 }
 

@@ -1,8 +1,8 @@
 //! Group commit: the transitions of many payments that wait at the same moment are written in one commit.
 //!
 //! One thread with a runtime and a connection of its own: its next group is not delayed by the requests that are worked on.
-//! It takes whatever waits: alone, a transition is written at once; under load, groups grow by themselves while the one before is
-//! being committed, and a moment is spent on gathering more, since a statement costs several times what a row of it does. A caller gets its answer only after the commit, so every rule of the journal holds
+//! It takes whatever waits, without a timer: alone, a transition is written at once; under load, groups grow by themselves
+//! while the one before is being committed. (Waiting two milliseconds for larger groups was tried: a quarter fewer sales.) A caller gets its answer only after the commit, so every rule of the journal holds
 //! as if it had been written alone.
 //!
 //! A statement that the database refused wrote nothing at all: its group is then written one by one, so that one bad row does
@@ -28,13 +28,8 @@ use crate::store::Error;
 
 /// Planner switches of the writer's session. Its statements are lookups by key; a plan that was made while a table was nearly
 /// empty must not stay a scan of it when it has grown.
-const PLANNER: [(&str, &str); 5] = [
-    ("plan_cache_mode", "force_generic_plan"),
-    ("enable_seqscan", "off"),
-    ("enable_hashjoin", "off"),
-    ("enable_mergejoin", "off"),
-    ("jit", "off"),
-];
+const PLANNER: [(&str, &str); 4] =
+    [("enable_seqscan", "off"), ("enable_hashjoin", "off"), ("enable_mergejoin", "off"), ("jit", "off")];
 
 /// How often a transition that met another process at a key is written again: the second time it sees what the other wrote.
 const TRIES: u32 = 3;
@@ -135,19 +130,14 @@ impl Writer {
 async fn run(mut session: Session, mut receiver: mpsc::Receiver<Message>) {
     let mut messages = Vec::new();
     let mut left_over = Vec::new();
-    let mut busy = false;
     loop {
         messages.append(&mut left_over);
         if messages.is_empty() && receiver.recv_many(&mut messages, limits::JOURNAL_GROUP_MAX).await == 0 {
             return;
         }
-        if busy {
-            gather(&mut messages, &mut receiver).await;
-        }
         let mut group = Group::default();
         left_over = group.fill(messages.drain(..));
         let closing = std::mem::take(&mut group.closing);
-        busy = group.len() >= limits::JOURNAL_BUSY_FROM;
         if AssertUnwindSafe(group.commit(&mut session)).catch_unwind().await.is_err() {
             // its callers lost their answer, which they take as an open outcome; whoever comes next must still be written
             tracing::error!("the journal's writer panicked; what it was writing may or may not be stored");
@@ -161,16 +151,6 @@ async fn run(mut session: Session, mut receiver: mpsc::Receiver<Message>) {
         for reply in closing {
             let _ = reply.send(());
         }
-    }
-}
-
-/// Waits a moment for more, since a group that follows a large one is seldom alone.
-async fn gather(messages: &mut Vec<Message>, receiver: &mut mpsc::Receiver<Message>) {
-    tokio::time::sleep(limits::JOURNAL_GATHER).await;
-    while messages.len() < limits::JOURNAL_GROUP_MAX
-        && let Ok(message) = receiver.try_recv()
-    {
-        messages.push(message);
     }
 }
 
