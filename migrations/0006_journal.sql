@@ -1,5 +1,5 @@
 -- The slow roads of the journal: whoever meets rows that are there already. A first claim, its decision and its settlement are
--- written for many payments at once by the statements in src/store/journal/statements.rs; what those leave over comes here, one by one.
+-- written for many payments at once by the functions at the end of this file; what those leave over comes here, one by one.
 
 drop view payment_states;
 drop function journal_claim(payments, uuid, integer);

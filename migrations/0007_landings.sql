@@ -28,9 +28,9 @@ begin
         outcome := case when found_payment.rail = p.rail and found_payment.request_fp = p.request_fp then 'existing' else 'reused' end;
         return;
     end if;
-    select q.payment_id into o_other from payments q left join settlements s using (payment_id)
+    select q.payment_id into o_other from purchases u join payments q using (payment_id) left join settlements s using (payment_id)
         cross join lateral (select payment_state(q.payment_id) as state) t
-        where q.payer = p.payer and q.request_fp = p.request_fp and q.payment_id <> p.payment_id
+        where u.payer = p.payer and u.request_fp = p.request_fp and q.payment_id <> p.payment_id
           and (t.state in ('claimed', 'settling', 'unknown', 'landed')
                or (t.state = 'ready' and q.valid_before > extract(epoch from now()))
                or (t.state = 'settled' and s.settled_at > now() - make_interval(secs => p_window_s)))

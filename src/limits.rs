@@ -294,8 +294,6 @@ pub const FACILITATOR_ASK_PAUSE: Duration = Duration::from_secs(1);
 /// Age of a facilitator's list at which it is asked anew.
 pub const FACILITATOR_REFRESH: Duration = Duration::from_secs(60);
 
-/// Payments under way whose facilitator is kept in memory: all that are in flight, and every open outcome of a bad day.
-pub const CHOSEN_MAX: usize = 100_000;
 // the client-broadcast rail
 
 /// Life of an offer by client broadcast: seconds in which the paid request must begin. Signing, a transfer on a slow chain and

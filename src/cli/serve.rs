@@ -33,6 +33,7 @@ impl Serve {
             tracing::warn!("{warning}");
         }
         let simulated = settings.payments.facilitator_urls.is_empty();
+        let landings = settings.payments.rails.client_broadcast;
         let cancel = CancellationToken::new();
         let starting = App::start(settings, Parts::default(), cancel.clone());
         tokio::pin!(starting);
@@ -51,7 +52,7 @@ impl Serve {
             Ok(app) => app,
             Err(error) => return fail(error.exit_status(), &error),
         };
-        announce(&app, simulated);
+        announce(&app, simulated, landings);
         either(&mut interrupt, &mut terminate).await;
         println!("jim: stopping; paid work in progress is finished first");
         app.stop().await;
@@ -66,12 +67,16 @@ async fn either(interrupt: &mut Signal, terminate: &mut Signal) {
     }
 }
 
-fn announce(app: &App, simulated: bool) {
-    let money = if simulated { "with a SIMULATED facilitator: no money moves" } else { "and takes real payments" };
+fn announce(app: &App, simulated: bool, landings: bool) {
+    let money = match (simulated, landings) {
+        (true, false) => "with a SIMULATED facilitator: no money moves",
+        (true, true) => "with a SIMULATED facilitator for exact; client-broadcast moves real money",
+        (false, _) => "and takes real payments",
+    };
     println!("jim {} serves on http://{} {money}", env!("CARGO_PKG_VERSION"), app.public_addr);
     println!("  buyers reach it at  {}", app.public_url);
     println!("  paid to             {}", crate::evm::checksummed(&app.pay_to));
-    println!("  operator            http://{}/api/ledger/margin (bearer token)", app.operator_addr);
+    println!("  operator            http://{}/api/ledger/margin, /api/payments, /api/refunds (bearer token)", app.operator_addr);
     if let Some(token) = &app.new_token {
         println!("  operator token      {token}  (shown this once; kept in the token file)");
     }

@@ -122,11 +122,6 @@ impl SecretKey {
         decode_hex::<32>(digits).ok_or(KeyError).and_then(Self::from_bytes)
     }
 
-    /// The bytes, for the key file and nothing else.
-    pub fn expose_bytes(&self) -> [u8; 32] {
-        self.0.secret_bytes()
-    }
-
     /// The address that belongs to the key.
     pub fn address(&self) -> Address {
         address_of(&PublicKey::from_secret_key(&SIGN, &self.0))

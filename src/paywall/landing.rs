@@ -13,6 +13,7 @@ use std::sync::Arc;
 use super::Paywall;
 use super::admission::{Admission, new_order_id};
 use super::contract::Circumstances;
+use super::evidence::transfer_of;
 use super::outcome::{Outcome, Refused};
 use super::port::chain::Landing;
 use super::verified::{Home, Money, Presence, Verified, Work};
@@ -25,7 +26,7 @@ use crate::memo::Mode;
 use crate::money::UsdMicros;
 use crate::refusal::{Refusal, RefusalCode, unknown_outcome};
 use crate::store;
-use crate::store::journal::{Evidence, Held, Land, NewPayment};
+use crate::store::journal::{Held, Land, NewPayment};
 use crate::x402::{
     BroadcastPayment, Candidate, IssuedOffer, Landed, NonceError, Offer, OfferSecret, auth_key, match_broadcast,
     match_landing,
@@ -150,7 +151,7 @@ impl Paywall {
         };
         let order_id = new_order_id();
         let payment = self.landed_payment(rail, purchase, landing, &issued);
-        let (held, other) = match self.journal.land(&payment, &proof(landing), &order_id).await? {
+        let (held, other) = match self.journal.land(&payment, &transfer_of(landing), &order_id).await? {
             Land::Won { held, other } => (held, other),
             Land::Known(known) => return Ok(Admission::Answer(self.answer_known(purchase, known).await?)),
         };
@@ -295,16 +296,4 @@ fn already_paid_for() -> Refusal {
 
 fn unpaid(error: &str) -> Admission {
     Admission::Answer(Outcome::Unpaid { error: error.to_owned() })
-}
-
-fn proof(landing: &Landing) -> Evidence {
-    Evidence::Transfer {
-        block: landing.block,
-        block_hash: format!("{:#x}", landing.block_hash),
-        tx: format!("{:#x}", landing.tx),
-        log_index: landing.log_index,
-        from: lower(&landing.key.authorizer),
-        to: lower(&landing.to),
-        value: landing.value.to_string(),
-    }
 }
