@@ -249,7 +249,9 @@ impl Settings {
             out.push("limits.rate_per_minute is 0: no request is ever turned away for its rate".to_owned());
         }
         if self.payments.treasury_key_file.is_some() && self.payments.rpc_url.is_none() {
-            out.push("payments.treasury_key_file is not used: without payments.rpc_url no refund can be paid".to_owned());
+            out.push(
+                "payments.treasury_key_file is not used: without payments.rpc_url no refund can be paid".to_owned(),
+            );
         }
         out
     }

@@ -76,7 +76,10 @@ fn announce(app: &App, simulated: bool, landings: bool) {
     println!("jim {} serves on http://{} {money}", env!("CARGO_PKG_VERSION"), app.public_addr);
     println!("  buyers reach it at  {}", app.public_url);
     println!("  paid to             {}", crate::evm::checksummed(&app.pay_to));
-    println!("  operator            http://{}/api/ledger/margin, /api/payments, /api/refunds (bearer token)", app.operator_addr);
+    println!(
+        "  operator            http://{}/api/ledger/margin, /api/payments, /api/refunds (bearer token)",
+        app.operator_addr
+    );
     if let Some(token) = &app.new_token {
         println!("  operator token      {token}  (shown this once; kept in the token file)");
     }

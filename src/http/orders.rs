@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use axum::Json;
+use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use http::header::CACHE_CONTROL;
@@ -15,7 +16,12 @@ use crate::paywall::repeat::shown_state;
 use crate::store::refunds::list;
 
 /// State of an order.
-pub(super) async fn show(State(shop): State<Arc<Shop>>, Path(order_id): Path<String>) -> Response {
+pub(super) async fn show(State(shop): State<Arc<Shop>>, path: Result<Path<String>, PathRejection>) -> Response {
+    let order_id = match path {
+        Ok(Path(id)) if is_order_id(&id) => id,
+        // what cannot be an id is no order, and no question for the database
+        Ok(_) | Err(_) => return problem::plain(StatusCode::NOT_FOUND, "No order has this id."),
+    };
     let order = match shop.paywall.journal().load_order(&order_id).await {
         Ok(Some(order)) => order,
         Ok(None) => return problem::plain(StatusCode::NOT_FOUND, "No order has this id."),
@@ -50,6 +56,11 @@ pub(super) async fn show(State(shop): State<Arc<Shop>>, Path(order_id): Path<Str
     let mut response = Json(body).into_response();
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
+}
+
+/// 128 bits in lower-case hex.
+fn is_order_id(text: &str) -> bool {
+    text.len() == 32 && text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
 }
 
 /// The state in words, and whether it is charged; `"unknown"` as long as nobody knows.

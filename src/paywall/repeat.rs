@@ -96,7 +96,8 @@ impl Paywall {
         let mut successor = payment_id;
         while let (State::Superseded, Some(next)) = (record.state, record.successor) {
             successor = next;
-            self.wait_while_settling(successor, self.journal.load_state(successor).await?).await?;
+            // found out inside this request, as for any other holder of the purchase: this payment is never settled itself
+            self.resolve_holder(successor, self.journal.load_state(successor).await?, purchase).await?;
             record = self.journal.load(successor).await?;
         }
         let state = record.state;
@@ -110,13 +111,11 @@ impl Paywall {
                     "another authorization took this purchase over and was not charged; sign a new one".to_owned();
                 return self.note(payment_id, Outcome::Unpaid { error }).await;
             }
-            State::Claimed
-            | State::Ready
-            | State::Settling
-            | State::Unknown
-            | State::Landed
-            | State::Superseded
-            | State::Free => {}
+            State::Settling | State::Unknown => {
+                let outcome = Outcome::Pending { payment_id: successor, transaction: record.transaction };
+                return self.note(payment_id, outcome).await;
+            }
+            State::Claimed | State::Ready | State::Landed | State::Superseded | State::Free => {}
         }
         let detail = "Another payment of this payer took this purchase over; send that one again.";
         match self.refuse_in_progress(purchase, payment_id, detail, (successor, state)).await? {

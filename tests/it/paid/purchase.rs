@@ -164,3 +164,51 @@ async fn authorizations_of_one_purchase_side_by_side_are_charged_once() {
     assert_eq!(service.rows().await.ledger, 1);
     assert_invariants(&service.world.database.pool).await;
 }
+
+#[tokio::test]
+async fn a_superseded_authorization_shares_the_doubt_about_the_one_that_pays_for_it() {
+    let gate = Arc::new(Notify::new());
+    let scribe = Scribe::new(Manner::Held(Arc::clone(&gate)));
+    let stub = StubFacilitator::start().await;
+    let service = Service::start_with(|settings, parts| {
+        settings.payments.facilitator_urls = vec![stub.url()];
+        parts.synthesizer = Some(Arc::clone(&scribe) as _);
+    });
+    let service = service.await;
+    let buyer = Buyer::new(&service, 1);
+    let first = buyer.sign(Version::V2).await;
+    let request = client().get(service.url(MEMO)).header(first.version.payment_header(), &first.header_value);
+    let sending = tokio::spawn(request.send());
+    while scribe.drafts() == 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    sending.abort();
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    gate.notify_one();
+    while service.rows().await.answers == 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    // the second takes the answer over, and its settle answer is lost; so is that of the call that is made again for the first
+    stub.on_settle([Answer::Drop, Answer::Drop]);
+    assert_pending(&buyer.buy(&Ask::memo()).await.1);
+    let told = assert_pending(&buyer.send(&Ask::memo(), Some(&first)).await);
+    let payments =
+        column(&service.world.database.pool, "select payment_id::text from payments order by created_at").await;
+    assert_eq!(told["payment"]["id"].as_str(), Some(payments[1].as_str()), "the one that pays");
+    // and once that is settled, both have the answer
+    let sold = buyer.send(&Ask::memo(), Some(&first)).await;
+    assert_eq!(sold.status, 200, "{}", sold.text());
+    assert_eq!(states(&service).await, ["superseded", "settled"]);
+    assert_eq!((stub.settles(), scribe.drafts()), (3, 1));
+    assert_invariants(&service.world.database.pool).await;
+}
+
+#[tokio::test]
+async fn what_cannot_be_an_order_is_none() {
+    let service = Service::start().await;
+    for id in ["%00", "%ff", "x", "ABCDEF00ABCDEF00ABCDEF00ABCDEF00", "0123456789abcdef0123456789abcdef"] {
+        let reply = service.get(&format!("/api/orders/{id}")).await;
+        assert_eq!((reply.status, reply.header("content-type")), (404, Some("application/problem+json")), "{id}");
+        assert_eq!(reply.json()["charged"], false);
+    }
+}
