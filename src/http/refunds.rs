@@ -31,6 +31,10 @@ pub(super) async fn list(State(shop): State<Arc<Shop>>, ask: Result<Query<Ask>, 
         Ok(ask) => ask,
         Err(error) => return problem::plain(StatusCode::BAD_REQUEST, &error.body_text()),
     };
+    if let Some(odd) = state.as_deref().filter(|state| !list::STATES.contains(state)) {
+        let detail = format!("No refund is ever {odd:?}; the states are {}.", list::STATES.join(", "));
+        return problem::plain(StatusCode::BAD_REQUEST, &detail);
+    }
     let limit = limit.unwrap_or(100).clamp(1, limits::LEDGER_PAGE_MAX);
     let loaded = async {
         let summary = list::load_summary(&shop.pool).await?;

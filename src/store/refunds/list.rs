@@ -10,10 +10,13 @@ use uuid::Uuid;
 use crate::limits;
 use crate::store::Error;
 
+/// Where a refund may stand: `owed`, or its last step (migration 0005).
+pub const STATES: [&str; 6] = ["owed", "signed", "broadcast", "failed", "parked", "confirmed"];
+
 /// Which refunds to list.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
-    /// `owed`, `signed`, `broadcast`, `failed`, `parked` or `confirmed`.
+    /// One of [`STATES`].
     pub state: Option<String>,
 }
 
