@@ -96,6 +96,7 @@ create table successions (
     check (payment_id <> of_payment)
 );
 create index successions_by_order on successions (order_id);
+create index successions_of on successions (of_payment);
 
 alter table payments drop constraint payments_rail_check, add check (rail in ('exact', 'client-broadcast'));
 -- which facilitator judged the payment and settles it: never another one for the same authorization

@@ -57,7 +57,7 @@ pub(super) fn outcome(shop: &Shop, shelf: &Shelf, version: Version, outcome: Out
         Outcome::Refused(refused_) => refused(refused_),
         Outcome::Unpaid { error } => unpaid(shop, shelf, &error),
         Outcome::Pending { payment_id, transaction } => {
-            let body = shop.paywall.contract().pending_body(&payment_id.to_string(), transaction.as_deref());
+            let body = shop.paywall.contract().pending_body(payment_id, transaction.as_deref());
             let status = StatusCode::from_u16(unknown_outcome::STATUS).unwrap_or(StatusCode::SERVICE_UNAVAILABLE);
             problem(status, body, Some(unknown_outcome::AFTER_S))
         }

@@ -208,7 +208,12 @@ impl Paywall {
     }
 
     /// Settles the stored answer of another authorization of this purchase, which nobody ever tried to settle, under this one.
-    async fn take_over(&self, purchase: &Purchase, work: Work, other: Uuid) -> Result<Outcome, store::Error> {
+    async fn take_over(
+        self: &Arc<Self>,
+        purchase: &Purchase,
+        work: Work,
+        other: Uuid,
+    ) -> Result<Outcome, store::Error> {
         let Work { held, money, presence, circumstances, amount, .. } = work;
         if let Money::Signed(Signed { request, facilitator, .. }) = money
             && !presence.is_gone()
@@ -217,8 +222,9 @@ impl Paywall {
             return Ok(self.settle(held.payment_id, 1, facilitator, request, circumstances, amount).await);
         }
         self.journal.give_back(held, "the answer that was to be taken over moved on").await?;
-        let detail = "Another payment of this payer for the same request is being settled; send that one again.";
-        Ok(self.refuse_unclaimed(purchase, Refusal::new(RefusalCode::PaymentInProgress, detail)))
+        // the other one is being settled, or was: what is said of it holds for the purchase
+        let state = self.journal.load_state(other).await?;
+        self.answer_repeat(purchase, Claim::PurchaseLive { payment_id: other, state }).await
     }
 
     /// Terms, window and signature: what needs nobody but us.

@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 use sqlx::PgPool;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
+use uuid::Uuid;
 
 use crate::canonical;
 use crate::refusal::document::{Deployment, manifest_content};
@@ -115,8 +116,12 @@ impl Contract {
     }
 
     /// The body of an unknown outcome: no refusal, and no promise that nothing was charged.
-    pub fn pending_body(&self, payment_id: &str, transaction: Option<&str>) -> Vec<u8> {
-        let mut payment = json!({"id": payment_id, "state": "unknown"});
+    pub fn pending_body(&self, payment_id: Uuid, transaction: Option<&str>) -> Vec<u8> {
+        let mut payment = json!({"state": "unknown"});
+        // nil where the rows could not be read: then there is no name to tell
+        if !payment_id.is_nil() {
+            payment["id"] = payment_id.to_string().into();
+        }
         if let (Some(transaction), Value::Object(payment)) = (transaction, &mut payment) {
             payment.insert("tx".into(), transaction.into());
         }

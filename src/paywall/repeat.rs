@@ -153,7 +153,8 @@ impl Paywall {
             state = self.look(holder).await?;
         }
         // a client that signs anew on every retry never sends the first payment again; its stored call is presented for it
-        if state == State::Unknown
+        // (and neither is that of one whose connection was refused)
+        if matches!(state, State::Unknown | State::Ready)
             && let Some((request, facilitator)) = self.journal.load_settle_call(holder).await?
             && let Some(request) = FacilitatorRequest::from_body(&request)
             && let Some(attempt) = self.journal.intend(holder, &request.body()).await?
