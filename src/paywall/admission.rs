@@ -15,6 +15,7 @@ use super::Paywall;
 use super::contract::Circumstances;
 use super::outcome::{Outcome, Refused};
 use super::port::{FacilitatorRequest, Judged, Verdict};
+use super::settle::SettleCall;
 use super::verified::{Home, Money, Presence, Signed, Verified, Work};
 use crate::canonical::{self, hex};
 use crate::catalog::Product;
@@ -219,7 +220,8 @@ impl Paywall {
             && !presence.is_gone()
             && self.journal.take_over(held, other, &request.body(), &facilitator).await?
         {
-            return Ok(self.settle(held.payment_id, 1, facilitator, request, circumstances, amount).await);
+            let call = SettleCall { payment_id: held.payment_id, attempt: 1, facilitator, request };
+            return Ok(self.settle(call, circumstances, amount, None).await);
         }
         self.journal.give_back(held, "the answer that was to be taken over moved on").await?;
         // the other one is being settled, or was: what is said of it holds for the purchase

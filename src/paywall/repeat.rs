@@ -13,6 +13,7 @@ use super::Paywall;
 use super::admission::{Purchase, facilitator_call};
 use super::outcome::{Delivery, Outcome, Refused};
 use super::port::FacilitatorRequest;
+use super::settle::SettleCall;
 use crate::limits;
 use crate::machine::State;
 use crate::money::Atomic;
@@ -159,8 +160,8 @@ impl Paywall {
             && let Some(request) = FacilitatorRequest::from_body(&request)
             && let Some(attempt) = self.journal.intend(holder, &request.body()).await?
         {
-            self.settle(holder, attempt, facilitator, request, purchase.circumstances(None), purchase.offer.amount)
-                .await;
+            let call = SettleCall { payment_id: holder, attempt, facilitator, request };
+            self.settle(call, purchase.circumstances(None), purchase.offer.amount, None).await;
             state = self.journal.load_state(holder).await?;
         }
         Ok(!state.holds_purchase())
@@ -190,8 +191,8 @@ impl Paywall {
         };
         match self.journal.intend(payment_id, &request.body()).await? {
             Some(attempt) => {
-                let circumstances = purchase.circumstances(None);
-                Ok(self.settle(payment_id, attempt, facilitator, request, circumstances, purchase.offer.amount).await)
+                let call = SettleCall { payment_id, attempt, facilitator, request };
+                Ok(self.settle(call, purchase.circumstances(None), purchase.offer.amount, None).await)
             }
             // another copy settles it at this moment
             None => self.pending(payment_id).await,

@@ -13,19 +13,28 @@ use crate::fault;
 use crate::machine::State;
 use crate::money::Atomic;
 use crate::refusal::{Refusal, RefusalCode};
+use crate::store;
 use crate::store::journal::{Record, SettleClass, SettleEnd};
 
+/// A settle call whose intent is committed.
+pub(super) struct SettleCall {
+    pub(super) payment_id: Uuid,
+    pub(super) attempt: i32,
+    pub(super) facilitator: String,
+    pub(super) request: FacilitatorRequest,
+}
+
 impl Paywall {
-    /// Settles under a committed intent, records the outcome, and answers from the rows.
+    /// Settles under a committed intent, records the outcome, and answers from the rows. `kept` is the answer as it was
+    /// committed with the intent, where the caller holds it: it leaves when this very call is what charged for it.
     pub(super) async fn settle(
         &self,
-        payment_id: Uuid,
-        attempt: i32,
-        facilitator: String,
-        request: FacilitatorRequest,
+        call: SettleCall,
         circumstances: Circumstances,
         amount: Atomic,
+        kept: Option<Delivery>,
     ) -> Outcome {
+        let SettleCall { payment_id, attempt, facilitator, request } = call;
         let intent = SettleIntent::new(request, attempt, facilitator);
         let calling = async {
             fault::point("before-settle");
@@ -45,12 +54,11 @@ impl Paywall {
         }
         let transaction = end.transaction.clone();
         let recorded = match self.journal.record(payment_id, attempt, end).await {
-            Ok(record) if record.state == State::Unknown => match self.look_for_a_while(payment_id).await {
-                Ok(State::Unknown) => Ok(record),
-                Ok(_) => self.journal.load(payment_id).await,
-                Err(error) => Err(error),
+            Ok(recorded) => match kept.filter(|_| recorded.booked) {
+                Some(kept) => return Outcome::Delivered(Delivery { transaction, ..kept }),
+                None => self.load_end(payment_id, recorded.state).await,
             },
-            other => other,
+            Err(error) => Err(error),
         };
         match recorded {
             Ok(record) => self.conclude(payment_id, record, circumstances, amount),
@@ -62,7 +70,15 @@ impl Paywall {
         }
     }
 
-    /// What the rows say now; bytes that leave are bytes that were read back.
+    /// What is stored after a settle call; the chain may know what the facilitator did not say.
+    async fn load_end(&self, payment_id: Uuid, state: State) -> Result<Record, store::Error> {
+        if state == State::Unknown {
+            self.look_for_a_while(payment_id).await?;
+        }
+        self.journal.load(payment_id).await
+    }
+
+    /// What the rows say now.
     fn conclude(&self, payment_id: Uuid, record: Record, circumstances: Circumstances, amount: Atomic) -> Outcome {
         if record.state == State::Ready {
             let detail = "The facilitator refused the connection before anything was sent; the answer is kept.";

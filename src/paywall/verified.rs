@@ -12,9 +12,10 @@ use uuid::Uuid;
 use super::Paywall;
 use super::contract::Circumstances;
 use super::landing::LandedMoney;
-use super::outcome::{Outcome, Refused};
+use super::outcome::{Delivery, Outcome, Refused};
 use super::port::FacilitatorRequest;
-use crate::evm::U256;
+use super::settle::SettleCall;
+use crate::evm::{U256, lower};
 use crate::ledger::{Account, Customer};
 use crate::limits;
 use crate::memo::gate::Accepted;
@@ -167,10 +168,20 @@ impl Work {
             Ok(false) => return self.answer_from_rows().await,
             Err(error) => return self.undecided(&error).await,
         }
-        let Self { paywall, held, money, circumstances, amount, .. } = *self;
+        let Self { paywall, held, money, circumstances, amount, customer, .. } = *self;
         match money {
             Money::Signed(Signed { request, facilitator, .. }) if intent.is_some() => {
-                paywall.settle(held.payment_id, 1, facilitator, request, circumstances, amount).await
+                let kept = Delivery {
+                    order_id: circumstances.order_id.clone().unwrap_or_default(),
+                    content_type: decision.content_type,
+                    body: decision.body,
+                    transaction: None,
+                    payer: lower(&customer.payer),
+                    amount,
+                    replay: false,
+                };
+                let call = SettleCall { payment_id: held.payment_id, attempt: 1, facilitator, request };
+                paywall.settle(call, circumstances, amount, Some(kept)).await
             }
             Money::Signed(_) | Money::Landed(_) => Outcome::Pending { payment_id: held.payment_id, transaction: None },
         }

@@ -28,7 +28,7 @@ use writer::Writer;
 
 pub use evidence::{Authorization, Evidence};
 pub use landing::{KnownLanding, Land, LandingRow, NewRefund};
-pub use rows::{Claim, Decision, DecisionKind, Held, NewPayment, OrderRow, Record, RunRow, SettleClass, SettleEnd};
+pub use rows::{Claim, Decision, DecisionKind, Held, NewPayment, OrderRow, Record, Recorded, RunRow, SettleClass, SettleEnd};
 
 /// Writes and reads payments on behalf of one running process.
 #[derive(Clone, Debug)]
@@ -200,8 +200,8 @@ impl Journal {
         Ok((attempt > 0).then_some(attempt))
     }
 
-    /// Records how a settle call ended; with a charge come its settlement and its revenue. Returns what is stored after it.
-    pub async fn record(&self, payment_id: Uuid, attempt: i32, end: SettleEnd) -> Result<Record, Error> {
+    /// Records how a settle call ended; with a charge come its settlement and its revenue.
+    pub async fn record(&self, payment_id: Uuid, attempt: i32, end: SettleEnd) -> Result<Recorded, Error> {
         let transition = SettleOf { payment_id, attempt, end, has_chain: self.has_chain };
         fault::point("before-record");
         let mut recorded = self.writer.record(transition.clone()).await;
@@ -211,10 +211,8 @@ impl Journal {
             sleep(limits::JOURNAL_INSIST_PAUSE).await;
             recorded = self.writer.record(transition.clone()).await;
         }
-        let record = recorded?;
         fault::point("after-record");
-        // another attempt may have settled it while this one waited for the row
-        if attempt == 1 && record.state == State::Settled { Ok(record) } else { self.load(payment_id).await }
+        recorded
     }
 
     /// Notes the answer to a repeat of a payment.
@@ -315,16 +313,15 @@ fn read_record(row: &PgRow) -> Result<Record, Error> {
 
 /// The database's copy of the table of moves is ours, or it was migrated by another version.
 async fn compare_moves(pool: &PgPool) -> Result<(), Error> {
-    let stored: Vec<(String, String, String)> =
-        sqlx::query_as("select rail, from_state, to_state from allowed_moves").fetch_all(pool).await?;
+    let stored: Vec<String> = sqlx::query_scalar("select unnest(moves())").fetch_all(pool).await?;
     let ours = machine::MOVES.iter().map(|m| {
         let from = m.from.map_or("none", State::name);
-        (m.rail.name().to_owned(), from.to_owned(), m.to.name().to_owned())
+        format!("{} {from} {}", m.rail.name(), m.to.name())
     });
     let (stored, ours): (HashSet<_>, HashSet<_>) = (stored.into_iter().collect(), ours.collect());
     match stored.symmetric_difference(&ours).next() {
         None => Ok(()),
-        Some(odd) => Err(Error::UnknownValue { what: "allowed_moves", value: format!("{odd:?}") }),
+        Some(odd) => Err(Error::UnknownValue { what: "moves()", value: odd.clone() }),
     }
 }
 

@@ -189,6 +189,15 @@ pub enum SettleClass {
     NotSent,
 }
 
+/// What recording the end of a settle call came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Recorded {
+    /// State of the payment after it.
+    pub state: State,
+    /// True when this call booked the charge.
+    pub booked: bool,
+}
+
 /// Everything that a repeat of a payment is answered from.
 #[derive(Clone, Debug)]
 pub struct Record {

@@ -5,9 +5,9 @@ use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 use uuid::Uuid;
 
-use super::rows::{Claim, Decision, DecisionKind, Held, NewPayment, Record, RunRow, SettleEnd, read_state};
+use super::rows::{Claim, Decision, DecisionKind, Held, NewPayment, Recorded, RunRow, SettleEnd, read_state};
 use super::writer::Transition;
-use super::{read_record, seconds};
+use super::seconds;
 use crate::limits;
 use crate::store::Error;
 
@@ -61,16 +61,10 @@ const DECIDE: &str = "select journal_decisions(array(select row(row(x.id, x.kind
      synthesizer, verdict, attempts, figures, refused, data_cost, inference_cost, depth, started_at, finished_at, owner, \
      intent, facilitator, request, n) order by x.n), $27)";
 
-// what is read beside the state was committed with the decision; the settlement is new and comes from the caller
-const RECORD: &str = "select r.o_state as state, p.payer, coalesce(t.order_id, o.order_id) as order_id, a.kind, a.status, a.content_type, \
-     a.body, a.refusal_code, coalesce(s.transaction, ($5::text[])[r.n]) as transaction, ($4::text[])[r.n] as reason, \
-     null::uuid as successor from journal_records(array(\
+const RECORD: &str = "select r.o_state as state, r.o_booked as booked from journal_records(array(\
      select row(x.id, x.attempt, x.class, x.reason, x.transaction)::settle_outcome \
      from unnest($1::uuid[], $2::integer[], $3::text[], $4::text[], $5::text[]) with ordinality \
-     as x(id, attempt, class, reason, transaction, n) order by x.n), $6) r \
-     join payments p on p.payment_id = r.o_payment_id left join orders o on o.payment_id = r.o_payment_id \
-     left join successions t on t.payment_id = r.o_payment_id left join answers a on a.payment_id = r.o_payment_id \
-     left join settlements s on s.payment_id = r.o_payment_id order by r.n";
+     as x(id, attempt, class, reason, transaction, n) order by x.n), $6) r";
 
 impl Transition for ClaimOf {
     type Outcome = Claim;
@@ -181,9 +175,9 @@ impl Transition for DecisionOf {
 }
 
 impl Transition for SettleOf {
-    type Outcome = Record;
+    type Outcome = Recorded;
 
-    async fn write(group: &[&Self], connection: &mut PgConnection) -> Result<Vec<Record>, Error> {
+    async fn write(group: &[&Self], connection: &mut PgConnection) -> Result<Vec<Recorded>, Error> {
         let rows = sqlx::query(RECORD)
             .bind(group.iter().map(|s| s.payment_id).collect::<Vec<_>>())
             .bind(group.iter().map(|s| s.attempt).collect::<Vec<_>>())
@@ -193,6 +187,8 @@ impl Transition for SettleOf {
             .bind(group.first().is_some_and(|s| s.has_chain))
             .fetch_all(connection)
             .await?;
-        rows.iter().map(read_record).collect()
+        rows.iter()
+            .map(|row| Ok(Recorded { state: read_state(row.try_get("state")?)?, booked: row.try_get("booked")? }))
+            .collect()
     }
 }

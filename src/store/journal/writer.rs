@@ -20,16 +20,21 @@ use sqlx::{ConnectOptions, Connection, PgConnection};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout};
 
-use super::rows::{Claim, Record};
+use super::rows::{Claim, Recorded};
 use super::transitions::{ClaimOf, DecisionOf, SettleOf};
 use crate::fault;
 use crate::limits;
 use crate::store::Error;
 
 /// Planner switches of the writer's session. Its statements are lookups by key; a plan that was made while a table was nearly
-/// empty must not stay a scan of it when it has grown.
-const PLANNER: [(&str, &str); 4] =
-    [("enable_seqscan", "off"), ("enable_hashjoin", "off"), ("enable_mergejoin", "off"), ("jit", "off")];
+/// empty must not stay a scan of it when it has grown, and none is to be planned anew for each group.
+const PLANNER: [(&str, &str); 5] = [
+    ("enable_seqscan", "off"),
+    ("enable_hashjoin", "off"),
+    ("enable_mergejoin", "off"),
+    ("jit", "off"),
+    ("plan_cache_mode", "force_generic_plan"),
+];
 
 /// How often a transition that met another process at a key is written again: the second time it sees what the other wrote.
 const TRIES: u32 = 3;
@@ -102,7 +107,7 @@ impl Writer {
     }
 
     /// Writes the end of a settle call, in the same way.
-    pub(super) async fn record(&self, transition: SettleOf) -> Result<Record, Error> {
+    pub(super) async fn record(&self, transition: SettleOf) -> Result<Recorded, Error> {
         self.hand_in(transition, Message::Record).await
     }
 
@@ -252,7 +257,7 @@ fn met_another(error: &Error) -> bool {
     matches!(database.code().as_deref(), Some("23505" | "40001" | "40P01"))
 }
 
-type Outcomes = (Vec<Claim>, Vec<bool>, Vec<Record>);
+type Outcomes = (Vec<Claim>, Vec<bool>, Vec<Recorded>);
 
 impl Session {
     async fn write(&mut self, group: &Group) -> Result<Outcomes, Error> {

@@ -40,7 +40,7 @@ fn a_process_that_dies_in_mid_settle_leaves_an_unknown_outcome() {
         sqlx::query("update instances set beat_at = '-infinity'").execute(&world.database.pool).await.expect("dead");
         let service = world.open().await;
         assert!(service.app.wait_until_supported(Duration::from_secs(10)).await);
-        let open = Rows { settle_results: 0, settlements: 0, ledger: 0, served: 0, ..Rows::SOLD };
+        let open = Rows { settlements: 0, ledger: 0, ..Rows::SOLD };
         assert_eq!((service.rows().await, stub.settles()), (open, 1), "a start settles nothing");
         stub.on_settle([Answer::Json(200, json!({"success": false, "errorReason": "nonce_already_used"}))]);
         let reply = Buyer::new(&service, 1).send(&Ask::memo(), Some(&payment)).await;

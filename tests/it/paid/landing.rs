@@ -23,7 +23,7 @@ use crate::support::rows::{Rows, assert_invariants, column};
 use crate::support::service::Service;
 
 /// A delivered landed payment: everything but what a settle call leaves.
-const LANDED: Rows = Rows { settle_attempts: 0, settle_results: 0, ..Rows::SOLD };
+const LANDED: Rows = Rows { settle_attempts: 0, served: 1, ..Rows::SOLD };
 
 /// A service with both rails, its chain and its keys folder.
 struct Till {

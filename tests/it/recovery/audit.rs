@@ -57,7 +57,7 @@ fn breaches() -> Vec<(&'static str, String)> {
         (
             "V2",
             format!(
-                "insert into allowed_moves values ('exact', 'denied', 'refused'); select move_payment({DENIED}, 'refused', 'decide', 1);"
+                "alter table payment_events drop constraint payment_events_move; select move_payment({DENIED}, 'refused', 'decide', 1);"
             ),
         ),
         ("V3", evidence(DENIED, "50000", "now() - interval '16 minutes'")),

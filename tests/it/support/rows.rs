@@ -18,23 +18,23 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    /// A sale that was settled at once.
+    /// A sale that was settled at once: its settlement says how the call ended and that the answer left.
     pub(crate) const SOLD: Self = Self {
         payments: 1,
         claims: 1,
         orders: 1,
         answers: 1,
         settle_attempts: 1,
-        settle_results: 1,
+        settle_results: 0,
         settlements: 1,
         runs: 1,
         ledger: 1,
-        served: 1,
+        served: 0,
     };
 
     /// A refusal after verify: everything but what settling leaves.
     pub(crate) const REFUSED: Self =
-        Self { settle_attempts: 0, settle_results: 0, settlements: 0, ledger: 0, ..Self::SOLD };
+        Self { settle_attempts: 0, settlements: 0, ledger: 0, served: 1, ..Self::SOLD };
 
     /// Counts them.
     pub(crate) async fn load(pool: &PgPool) -> Self {
