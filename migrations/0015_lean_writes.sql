@@ -122,36 +122,6 @@ alter table ledger drop constraint ledger_pkey;
 alter table ledger drop constraint ledger_payment_id_kind_round_key, add primary key (payment_id, kind, round);
 
 
--- As before, with less work for each row.
-create or replace function journal_claims(p payments[], p_owner uuid, p_lease_s integer, p_window_s integer)
-returns table (outcome text, o_payment_id uuid, o_epoch integer, o_state text, o_other uuid) language plpgsql as $$
-declare
-    done bigint[];
-    i integer;
-begin
-    with fresh as materialized (
-        select x.n, (x.p).payment_id, (x.p).payer, (x.p).request_fp, (x.p).rail, x.p
-        from (select u as p, row_number() over () as n from unnest(p) u) x
-        where not exists (select 1 from purchases u where u.payer = (x.p).payer and u.request_fp = (x.p).request_fp)
-          and not exists (select 1 from payments q where q.auth_key = (x.p).auth_key)),
-    p_ as (insert into payments select (f.p).* from fresh f),
-    u_ as (insert into purchases select f.payer, f.request_fp, 1, f.payment_id from fresh f),
-    c_ as (insert into claims (payment_id, epoch, owner, lease_until)
-        select f.payment_id, 1, p_owner, now() + make_interval(secs => p_lease_s) from fresh f),
-    e_ as (insert into payment_events (payment_id, seq, rail, from_state, to_state, actor, epoch, at_us, prev_hash)
-        select f.payment_id, 1, f.rail, 'none', 'claimed', 'claim', 1, now_us(), '\x0000000000000000000000000000000000000000000000000000000000000000' from fresh f)
-    select array_agg(f.n) into done from fresh f;
-    for i in 1 .. array_length(p, 1) loop
-        if i = any (done) then
-            outcome := 'won'; o_payment_id := p[i].payment_id; o_epoch := 1; o_state := 'claimed'; o_other := null;
-        else
-            select c.outcome, c.o_payment_id, c.o_epoch, c.o_state, c.o_other into outcome, o_payment_id, o_epoch, o_state, o_other
-                from journal_claim(p[i], p_owner, p_lease_s, p_window_s) c;
-        end if;
-        return next;
-    end loop;
-end $$;
-
 -- As before, but a charge is told by its settlement alone. A call that is recorded twice changes nothing the second time.
 create or replace function journal_record(p_payment_id uuid, p_attempt integer, p_class text, p_reason text, p_transaction text,
     p_has_chain boolean) returns text language plpgsql as $$
@@ -200,34 +170,10 @@ begin
     return after;
 end $$;
 
--- Records many outcomes; first attempts that settled are booked at once. The states after it, in the order of the group, and
--- whether this call booked the charge.
+-- Groups are written by statements of the service's own (src/store/journal/quick.rs): through arrays of rows, each answer was copied
+-- six times on its way.
+drop function journal_claims(payments[], uuid, integer, integer);
+drop function journal_decisions(decision[], integer);
 drop function journal_records(settle_outcome[], boolean);
-create function journal_records(r settle_outcome[], p_has_chain boolean) returns table (o_state text, o_booked boolean)
-language plpgsql as $$
-declare
-    done bigint[];
-    i integer;
-begin
-    with cur as materialized (
-        select x.n, (x.r).payment_id, (x.r).transaction, v.seq, v.hash, v.rail, v.epoch
-        from (select u as r, row_number() over () as n from unnest(r) u) x
-        join lateral (select e.seq, e.hash, e.rail, e.epoch, e.to_state from payment_events e
-            where e.payment_id = (x.r).payment_id order by e.seq desc limit 1) v on v.to_state = 'settling'
-        where (x.r).class = 'settled' and (x.r).attempt = 1),
-    s_ as (insert into settlements (payment_id, attempt, transaction, proven) select c.payment_id, 1, c.transaction, true from cur c),
-    l_ as (insert into ledger (payment_id, kind, settled_for, amount_micros)
-        select c.payment_id, 'revenue', c.payment_id, q.amount_micros from cur c join payments q using (payment_id)),
-    e_ as (insert into payment_events (payment_id, seq, rail, from_state, to_state, actor, epoch, evidence, at_us, prev_hash)
-        select c.payment_id, c.seq + 1, c.rail, 'settling', 'settled', 'settle', c.epoch, c.transaction, now_us(), c.hash from cur c)
-    select array_agg(c.n) into done from cur c;
-    for i in 1 .. array_length(r, 1) loop
-        o_booked := coalesce(i = any (done), false);
-        if o_booked then
-            o_state := 'settled';
-        else
-            o_state := journal_record(r[i].payment_id, r[i].attempt, r[i].class, r[i].reason, r[i].transaction, p_has_chain);
-        end if;
-        return next;
-    end loop;
-end $$;
+drop type decision;
+drop type settle_outcome;

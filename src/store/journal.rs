@@ -5,6 +5,7 @@
 
 mod evidence;
 mod landing;
+mod quick;
 mod rows;
 mod transitions;
 mod writer;
@@ -28,7 +29,9 @@ use writer::Writer;
 
 pub use evidence::{Authorization, Evidence};
 pub use landing::{KnownLanding, Land, LandingRow, NewRefund};
-pub use rows::{Claim, Decision, DecisionKind, Held, NewPayment, OrderRow, Record, Recorded, RunRow, SettleClass, SettleEnd};
+pub use rows::{
+    Claim, Decision, DecisionKind, Held, NewPayment, OrderRow, Record, Recorded, RunRow, SettleClass, SettleEnd,
+};
 
 /// Writes and reads payments on behalf of one running process.
 #[derive(Clone, Debug)]
@@ -82,7 +85,10 @@ impl Journal {
     /// Claims a payment before anything is done for it.
     pub async fn claim(&self, payment: &NewPayment) -> Result<Claim, Error> {
         fault::point("before-claim");
-        let claim = self.writer.claim(ClaimOf { instance: self.instance, payment: payment.clone() }).await;
+        let claim = self
+            .writer
+            .claim(ClaimOf { instance: self.instance, payment_id: Uuid::now_v7(), payment: payment.clone() })
+            .await;
         fault::point("after-claim");
         claim
     }

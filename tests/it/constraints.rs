@@ -175,8 +175,7 @@ async fn a_move_starts_where_the_one_before_ended_and_stands_in_the_table() {
     let database = decided("answer").await;
     let zero = "decode(repeat('00', 32), 'hex')";
     let last = format!("(select hash from payment_events where payment_id = '{PAYMENT}' order by seq desc limit 1)");
-    assert_refused(&database.pool, event(1, "none", "settled", zero), "payment_events_move")
-        .await;
+    assert_refused(&database.pool, event(1, "none", "settled", zero), "payment_events_move").await;
     assert_refused(&database.pool, event(1, "claimed", "ready", zero), "payment_events_check").await;
     run(&database.pool, event(1, "none", "claimed", zero)).await.expect("a first move");
     let continues = "payment_events_payment_id_prev_seq_from_state_prev_hash_fkey";

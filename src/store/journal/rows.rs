@@ -194,7 +194,7 @@ pub enum SettleClass {
 pub struct Recorded {
     /// State of the payment after it.
     pub state: State,
-    /// True when this call booked the charge.
+    /// True when this call booked the charge as the first of its payment: what the caller holds is what is stored.
     pub booked: bool,
 }
 

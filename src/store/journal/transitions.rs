@@ -1,20 +1,23 @@
-//! The three transitions of a sale as statements over groups: claim, decide, record. What they do is ruled by the functions of
-//! migration 0006, which take a whole group at once where nobody was there before, and one by one otherwise.
+//! The three transitions of a sale: claim, decide, record. Groups are bound to the quick statements; what those leave over is written
+//! alone, by the functions of migrations 0006 and 0015.
 
-use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 use uuid::Uuid;
 
+use super::quick::Kind;
 use super::rows::{Claim, Decision, DecisionKind, Held, NewPayment, Recorded, RunRow, SettleEnd, read_state};
-use super::writer::Transition;
 use super::seconds;
+use super::writer::{Bound, Transition};
 use crate::limits;
+use crate::machine::State;
 use crate::store::Error;
 
 /// A payment that is claimed.
 #[derive(Clone, Debug)]
 pub(super) struct ClaimOf {
     pub(super) instance: Uuid,
+    /// Its id, when it is new.
+    pub(super) payment_id: Uuid,
     pub(super) payment: NewPayment,
 }
 
@@ -41,40 +44,28 @@ pub(super) struct SettleOf {
     pub(super) has_chain: bool,
 }
 
-const CLAIM: &str = "select c.outcome, c.o_payment_id, c.o_epoch, c.o_state, c.o_other from journal_claims(array(\
-     select row(x.id, x.auth_key, x.rail, x.version, x.network, x.asset, x.payer, x.pay_to, x.nonce, x.payload, x.fp, x.product, \
-     x.contract, x.amount::numeric, x.micros, x.after::numeric, x.before::numeric, now())::payments \
-     from unnest($1::uuid[], $2::text[], $3::smallint[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[], \
-     $10::text[], $11::text[], $12::text[], $13::text[], $14::bigint[], $15::text[], $16::text[], $17::text[]) with ordinality \
-     as x(id, auth_key, version, network, asset, payer, pay_to, nonce, payload, fp, product, contract, amount, micros, after, \
-     before, rail, n) order by x.n), $18, $19, $20) c";
+/// A claim that meets others of its payment or its purchase.
+const CLAIM: &str = "select c.outcome, c.o_payment_id, c.o_epoch, c.o_state, c.o_other from unnest($1::uuid[], $2::text[], \
+     $3::smallint[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[], $10::text[], $11::text[], $12::text[], \
+     $13::text[], $14::bigint[], $15::text[], $16::text[], $17::text[]) as x(id, auth_key, version, network, asset, payer, pay_to, nonce, \
+     payload, fp, product, contract, amount, micros, after, before, rail), journal_claim(row(x.id, x.auth_key, x.rail, x.version, \
+     x.network, x.asset, x.payer, x.pay_to, x.nonce, x.payload, x.fp, x.product, x.contract, x.amount::numeric, x.micros, \
+     x.after::numeric, x.before::numeric, now())::payments, $18, $19, $20) c";
 
-const DECIDE: &str = "select journal_decisions(array(select row(row(x.id, x.kind, x.epoch, x.status, x.content_type, x.body, \
-     x.body_sha256, x.code, now(), x.facilitator)::answers, x.order_id, row(x.run_id, x.order_id, x.id, x.request_id, x.product, x.subject, x.mode, \
-     x.payer, x.payer_class, x.synthesizer, x.verdict, x.attempts, x.figures, x.refused, x.data_cost, x.inference_cost, x.depth, \
-     x.started_at, x.finished_at)::runs, x.owner, x.intent, x.request)::decision \
-     from unnest($1::uuid[], $2::text[], $3::integer[], $4::smallint[], $5::text[], $6::bytea[], $7::text[], $8::text[], \
-     $9::text[], $10::uuid[], $11::text[], $12::text[], $13::text[], $14::text[], $15::text[], $16::text[], $17::text[], \
-     $18::text[], $19::integer[], $20::integer[], $21::text[], $22::bigint[], $23::bigint[], $24::integer[], \
-     $25::timestamptz[], $26::timestamptz[], $28::uuid[], $29::text[], $30::text[], $31::text[]) with ordinality as x(id, kind, epoch, status, \
-     content_type, body, body_sha256, code, order_id, run_id, request_id, product, subject, mode, payer, payer_class, \
-     synthesizer, verdict, attempts, figures, refused, data_cost, inference_cost, depth, started_at, finished_at, owner, \
-     intent, facilitator, request, n) order by x.n), $27)";
-
-const RECORD: &str = "select r.o_state as state, r.o_booked as booked from journal_records(array(\
-     select row(x.id, x.attempt, x.class, x.reason, x.transaction)::settle_outcome \
-     from unnest($1::uuid[], $2::integer[], $3::text[], $4::text[], $5::text[]) with ordinality \
-     as x(id, attempt, class, reason, transaction, n) order by x.n), $6) r";
+/// A settle call that ended otherwise than with a first charge.
+const RECORD: &str = "select journal_record(x.id, x.attempt, x.class, x.reason, x.transaction, $6) as state from unnest($1::uuid[], $2::integer[], $3::text[], $4::text[], $5::text[]) \
+     as x(id, attempt, class, reason, transaction)";
 
 impl Transition for ClaimOf {
     type Outcome = Claim;
+    const KIND: Kind = Kind::Claim;
 
-    async fn write(group: &[&Self], connection: &mut PgConnection) -> Result<Vec<Claim>, Error> {
+    fn bind<'q>(group: &[&Self], query: Bound<'q>) -> Bound<'q> {
         let text = |value: fn(&NewPayment) -> &String| -> Vec<&str> {
             group.iter().map(|claim| value(&claim.payment).as_str()).collect()
         };
-        let rows = sqlx::query(CLAIM)
-            .bind(group.iter().map(|_| Uuid::now_v7()).collect::<Vec<_>>())
+        query
+            .bind(group.iter().map(|claim| claim.payment_id).collect::<Vec<_>>())
             .bind(text(|p| &p.auth_key))
             .bind(group.iter().map(|claim| claim.payment.x402_version).collect::<Vec<_>>())
             .bind(text(|p| &p.network))
@@ -94,26 +85,28 @@ impl Transition for ClaimOf {
             .bind(group.first().map(|claim| claim.instance))
             .bind(seconds(limits::CLAIM_LEASE))
             .bind(seconds(limits::PURCHASE_WINDOW))
-            .fetch_all(connection)
-            .await?;
-        rows.iter().map(read_claim).collect()
     }
-}
 
-fn read_claim(row: &PgRow) -> Result<Claim, Error> {
-    let payment_id: Uuid = row.try_get("o_payment_id")?;
-    let state = read_state(row.try_get("o_state")?)?;
-    Ok(match row.try_get("outcome")? {
-        "won" => Claim::Won {
-            held: Held { payment_id, epoch: row.try_get("o_epoch")? },
-            takes_over: row.try_get("o_other")?,
-        },
-        "free" => Claim::Free { payment_id },
-        "held" => Claim::PurchaseLive { payment_id, state },
-        "reused" => Claim::Reused { payment_id, state },
-        "existing" => Claim::Existing { payment_id, state },
-        other => return Err(Error::UnknownValue { what: "claim outcome", value: other.to_owned() }),
-    })
+    fn written(&self) -> Claim {
+        Claim::Won { held: Held { payment_id: self.payment_id, epoch: 1 }, takes_over: None }
+    }
+
+    async fn write_slowly(&self, connection: &mut PgConnection) -> Result<Claim, Error> {
+        let row = Self::bind(&[self], sqlx::query(CLAIM)).fetch_one(connection).await?;
+        let payment_id: Uuid = row.try_get("o_payment_id")?;
+        let state = read_state(row.try_get("o_state")?)?;
+        Ok(match row.try_get("outcome")? {
+            "won" => Claim::Won {
+                held: Held { payment_id, epoch: row.try_get("o_epoch")? },
+                takes_over: row.try_get("o_other")?,
+            },
+            "free" => Claim::Free { payment_id },
+            "held" => Claim::PurchaseLive { payment_id, state },
+            "reused" => Claim::Reused { payment_id, state },
+            "existing" => Claim::Existing { payment_id, state },
+            other => return Err(Error::UnknownValue { what: "claim outcome", value: other.to_owned() }),
+        })
+    }
 }
 
 /// Digest of a settle body, kept beside it.
@@ -133,9 +126,10 @@ fn of_run<'a, V>(group: &[&'a DecisionOf], value: impl Fn(&'a RunRow) -> V) -> V
 
 impl Transition for DecisionOf {
     type Outcome = bool;
+    const KIND: Kind = Kind::Decision;
 
-    async fn write(group: &[&Self], connection: &mut PgConnection) -> Result<Vec<bool>, Error> {
-        let query = sqlx::query(DECIDE)
+    fn bind<'q>(group: &[&Self], query: Bound<'q>) -> Bound<'q> {
+        query
             .bind(column(group, |d| d.held.payment_id))
             .bind(column(group, |d| d.decision.kind.as_str()))
             .bind(column(group, |d| d.held.epoch))
@@ -144,8 +138,7 @@ impl Transition for DecisionOf {
             .bind(column(group, |d| d.decision.body.as_slice()))
             .bind(column(group, |d| crate::canonical::sha256_hex(&d.decision.body)))
             .bind(column(group, |d| DecisionKind::refusal_code(d.decision.kind)))
-            .bind(column(group, |d| d.order_id.as_deref()));
-        let rows = query
+            .bind(column(group, |d| d.order_id.as_deref()))
             .bind(of_run(group, |_| Uuid::now_v7()))
             .bind(of_run(group, |r| r.request_id.as_str()))
             .bind(of_run(group, |r| r.product.as_str()))
@@ -168,27 +161,38 @@ impl Transition for DecisionOf {
             .bind(column(group, |d| d.intent.as_deref().map(digest)))
             .bind(column(group, |d| d.facilitator.as_str()))
             .bind(column(group, |d| d.intent.as_deref()))
-            .fetch_all(connection)
-            .await?;
-        rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
+    }
+
+    fn written(&self) -> bool {
+        true
+    }
+
+    /// Nothing is left to try: its claim was lost.
+    async fn write_slowly(&self, _connection: &mut PgConnection) -> Result<bool, Error> {
+        Ok(false)
     }
 }
 
 impl Transition for SettleOf {
     type Outcome = Recorded;
+    const KIND: Kind = Kind::Record;
 
-    async fn write(group: &[&Self], connection: &mut PgConnection) -> Result<Vec<Recorded>, Error> {
-        let rows = sqlx::query(RECORD)
+    fn bind<'q>(group: &[&Self], query: Bound<'q>) -> Bound<'q> {
+        query
             .bind(group.iter().map(|s| s.payment_id).collect::<Vec<_>>())
             .bind(group.iter().map(|s| s.attempt).collect::<Vec<_>>())
             .bind(group.iter().map(|s| s.end.class.as_str()).collect::<Vec<_>>())
             .bind(group.iter().map(|s| s.end.reason.as_deref()).collect::<Vec<_>>())
             .bind(group.iter().map(|s| s.end.transaction.as_deref()).collect::<Vec<_>>())
             .bind(group.first().is_some_and(|s| s.has_chain))
-            .fetch_all(connection)
-            .await?;
-        rows.iter()
-            .map(|row| Ok(Recorded { state: read_state(row.try_get("state")?)?, booked: row.try_get("booked")? }))
-            .collect()
+    }
+
+    fn written(&self) -> Recorded {
+        Recorded { state: State::Settled, booked: true }
+    }
+
+    async fn write_slowly(&self, connection: &mut PgConnection) -> Result<Recorded, Error> {
+        let row = Self::bind(&[self], sqlx::query(RECORD)).fetch_one(connection).await?;
+        Ok(Recorded { state: read_state(row.try_get("state")?)?, booked: false })
     }
 }

@@ -15,11 +15,13 @@ use std::sync::Arc;
 use std::thread;
 
 use futures_util::FutureExt;
-use sqlx::postgres::PgConnectOptions;
-use sqlx::{ConnectOptions, Connection, PgConnection};
+use sqlx::postgres::{PgArguments, PgConnectOptions, PgRow};
+use sqlx::query::Query;
+use sqlx::{ConnectOptions, Connection, PgConnection, Postgres, Row};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout};
 
+use super::quick::{Kind, statement};
 use super::rows::{Claim, Recorded};
 use super::transitions::{ClaimOf, DecisionOf, SettleOf};
 use crate::fault;
@@ -39,16 +41,24 @@ const PLANNER: [(&str, &str); 5] = [
 /// How often a transition that met another process at a key is written again: the second time it sees what the other wrote.
 const TRIES: u32 = 3;
 
-/// A kind of transition.
+/// A statement with its parameters.
+pub(super) type Bound<'q> = Query<'q, Postgres, PgArguments>;
+
+/// A transition.
 pub(super) trait Transition: Send + Sync + Sized + 'static {
     /// What the caller learns.
     type Outcome: Send + 'static;
+    /// Which one it is.
+    const KIND: Kind;
 
-    /// Writes a group in one statement; outcomes in the order of the group.
-    fn write(
-        group: &[&Self],
-        connection: &mut PgConnection,
-    ) -> impl Future<Output = Result<Vec<Self::Outcome>, Error>> + Send;
+    /// Binds a group as the parameters of its kind.
+    fn bind<'q>(group: &[&Self], query: Bound<'q>) -> Bound<'q>;
+
+    /// The outcome of one that the quick statement wrote.
+    fn written(&self) -> Self::Outcome;
+
+    /// Writes one that the quick statement left over.
+    fn write_slowly(&self, connection: &mut PgConnection) -> impl Future<Output = Result<Self::Outcome, Error>> + Send;
 }
 
 /// Where transitions are handed in.
@@ -196,11 +206,13 @@ impl Group {
         let written = session.write(&self).await;
         fault::point("after-write");
         match written {
-            // a caller that is gone does not need its answer
-            Ok((claims, decisions, records)) => {
-                answer(self.claims, claims);
-                answer(self.decisions, decisions);
-                answer(self.records, records);
+            Ok(written) => {
+                let claims = answer(self.claims, &written);
+                let decisions = answer(self.decisions, &written);
+                let records = answer(self.records, &written);
+                one_by_one(claims, session).await;
+                one_by_one(decisions, session).await;
+                one_by_one(records, session).await;
             }
             Err(error) if wrote_nothing(&error) => {
                 if self.len() > 1 {
@@ -220,10 +232,18 @@ impl Group {
     }
 }
 
-fn answer<T: Transition>(waiting: Vec<Waiting<T>>, outcomes: Vec<T::Outcome>) {
-    for (waiting, outcome) in waiting.into_iter().zip(outcomes) {
-        let _ = waiting.reply.send(Ok(outcome));
+/// Answers those that were written; the others are given back.
+fn answer<T: Transition>(waiting: Vec<Waiting<T>>, written: &[Place]) -> Vec<Waiting<T>> {
+    let mut left_over = Vec::new();
+    for (at, waiting) in waiting.into_iter().enumerate() {
+        if written.contains(&(T::KIND as i16, at)) {
+            // a caller that is gone does not need its answer
+            let _ = waiting.reply.send(Ok(waiting.transition.written()));
+        } else {
+            left_over.push(waiting);
+        }
     }
+    left_over
 }
 
 fn fail<T: Transition>(waiting: Vec<Waiting<T>>, error: &Arc<Error>) {
@@ -246,9 +266,11 @@ async fn one_by_one<T: Transition>(waiting: Vec<Waiting<T>>, session: &mut Sessi
     }
 }
 
-/// True when the database answered with an error: the transaction is rolled back. Anything else leaves open what happened.
+/// True when the database answered with an error of the statement: it is rolled back. Anything else leaves open what happened, and
+/// so does the word of a server that shuts down (class 57): it may come after the commit.
 fn wrote_nothing(error: &Error) -> bool {
-    matches!(error, Error::Statement(sqlx::Error::Database(_)))
+    let Error::Statement(sqlx::Error::Database(database)) = error else { return false };
+    !database.code().is_some_and(|code| code.starts_with("57"))
 }
 
 /// A key that is taken, a serialization failure, or a deadlock that this one lost.
@@ -257,31 +279,46 @@ fn met_another(error: &Error) -> bool {
     matches!(database.code().as_deref(), Some("23505" | "40001" | "40P01"))
 }
 
-type Outcomes = (Vec<Claim>, Vec<bool>, Vec<Recorded>);
+/// What a quick statement wrote: the kind, and the place in its group.
+type Place = (i16, usize);
 
 impl Session {
-    async fn write(&mut self, group: &Group) -> Result<Outcomes, Error> {
-        let mut connection = self.take().await?;
-        let kinds = [group.claims.is_empty(), group.decisions.is_empty(), group.records.is_empty()];
-        let outcomes = if kinds.iter().filter(|empty| !**empty).count() == 1 {
-            // one statement is a transaction of its own
-            write_kinds(group, &mut connection).await?
-        } else {
-            let mut transaction = connection.begin().await?;
-            let outcomes = write_kinds(group, &mut transaction).await?;
-            transaction.commit().await.map_err(unknown)?;
-            outcomes
-        };
-        // only a session that has just answered is kept
-        self.open = Some((connection, Instant::now()));
-        Ok(outcomes)
+    async fn write(&mut self, group: &Group) -> Result<Vec<Place>, Error> {
+        let present = [
+            (Kind::Claim, group.claims.is_empty()),
+            (Kind::Decision, group.decisions.is_empty()),
+            (Kind::Record, group.records.is_empty()),
+        ];
+        let kinds: Vec<Kind> = present.into_iter().filter(|(_, empty)| !empty).map(|(kind, _)| kind).collect();
+        let mut query = sqlx::query(statement(&kinds));
+        query = bind(&group.claims, query);
+        query = bind(&group.decisions, query);
+        query = bind(&group.records, query);
+        self.run(query).await
     }
 
     async fn write_alone<T: Transition>(&mut self, transition: &T) -> Result<T::Outcome, Error> {
+        let query = T::bind(&[transition], sqlx::query(statement(&[T::KIND])));
+        if !self.run(query).await?.is_empty() {
+            return Ok(transition.written());
+        }
         let mut connection = self.take().await?;
-        let outcomes = T::write(&[transition], &mut connection).await?;
+        let outcome = transition.write_slowly(&mut connection).await?;
         self.open = Some((connection, Instant::now()));
-        outcomes.into_iter().next().ok_or(Error::Statement(sqlx::Error::RowNotFound))
+        Ok(outcome)
+    }
+
+    /// One statement is a transaction of its own.
+    async fn run(&mut self, query: Bound<'_>) -> Result<Vec<Place>, Error> {
+        let mut connection = self.take().await?;
+        let rows = query.fetch_all(&mut connection).await?;
+        // only a session that has just answered is kept
+        self.open = Some((connection, Instant::now()));
+        let place = |row: &PgRow| {
+            let at: i64 = row.try_get(1)?;
+            Ok((row.try_get(0)?, usize::try_from(at - 1).unwrap_or(usize::MAX)))
+        };
+        rows.iter().map(place).collect()
     }
 
     /// The open session when it is known or found to live, or a new one.
@@ -298,27 +335,10 @@ impl Session {
     }
 }
 
-async fn write_kinds(group: &Group, connection: &mut PgConnection) -> Result<Outcomes, Error> {
-    Ok((
-        write_kind(&group.claims, connection).await?,
-        write_kind(&group.decisions, connection).await?,
-        write_kind(&group.records, connection).await?,
-    ))
-}
-
-async fn write_kind<T: Transition>(
-    waiting: &[Waiting<T>],
-    connection: &mut PgConnection,
-) -> Result<Vec<T::Outcome>, Error> {
+fn bind<'q, T: Transition>(waiting: &[Waiting<T>], query: Bound<'q>) -> Bound<'q> {
     if waiting.is_empty() {
-        return Ok(Vec::new());
+        return query;
     }
     let group: Vec<&T> = waiting.iter().map(|waiting| &waiting.transition).collect();
-    let outcomes = T::write(&group, connection).await?;
-    if outcomes.len() == waiting.len() { Ok(outcomes) } else { Err(Error::Statement(sqlx::Error::RowNotFound)) }
-}
-
-/// An error on commit is an unknown outcome, whatever the database says with it.
-fn unknown(error: sqlx::Error) -> Error {
-    Error::Group(Arc::new(Error::Statement(error)))
+    T::bind(&group, query)
 }

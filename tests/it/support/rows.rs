@@ -33,8 +33,7 @@ impl Rows {
     };
 
     /// A refusal after verify: everything but what settling leaves.
-    pub(crate) const REFUSED: Self =
-        Self { settle_attempts: 0, settlements: 0, ledger: 0, served: 1, ..Self::SOLD };
+    pub(crate) const REFUSED: Self = Self { settle_attempts: 0, settlements: 0, ledger: 0, served: 1, ..Self::SOLD };
 
     /// Counts them.
     pub(crate) async fn load(pool: &PgPool) -> Self {
