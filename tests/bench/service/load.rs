@@ -12,9 +12,6 @@ use tokio::net::TcpStream;
 
 use super::wire::{self, Inbox};
 
-/// Kept connections.
-pub(crate) const CONNECTIONS: usize = 32;
-
 /// What is sent.
 #[derive(Clone)]
 pub(crate) enum Requests {
@@ -50,11 +47,11 @@ impl Answers {
 }
 
 /// Sends for that long, or until all requests are used; a request that was sent is always waited for.
-pub(crate) fn run(address: SocketAddr, requests: &Requests, length: Duration) -> Answers {
+pub(crate) fn run(address: SocketAddr, connections: usize, requests: &Requests, length: Duration) -> Answers {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
         let mut streams = Vec::new();
-        for _ in 0..CONNECTIONS {
+        for _ in 0..connections {
             let stream = TcpStream::connect(address).await.expect("a connection");
             stream.set_nodelay(true).expect("nodelay");
             streams.push(stream);

@@ -2,8 +2,9 @@
 //!
 //! `cargo bench --bench service -- [unpaid] [paid] [start]`. Everything is on loopback and shares this machine: read ratios
 //! within a round, and processor time a request, rather than rates. Nothing is asserted about time. Rounds are interleaved,
-//! so that all sellers meet the same neighbours. `BENCH_ROUNDS` (3), `BENCH_CELL_S` (3), `BENCH_PEERS=1` to build
-//! the x402-axum seller, `BENCH_ALONE=1` to leave the peers out, `X402_KIT_CACHE` for npm packages.
+//! so that all sellers meet the same neighbours. `BENCH_CONNECTIONS` (`32`; a list such as `1,8,32,128`), `BENCH_ROUNDS` (3),
+//! `BENCH_CELL_S` (3), `BENCH_PEERS=1` to build the x402-axum seller, `BENCH_ALONE=1` to leave the peers out, `X402_KIT_CACHE`
+//! for npm packages.
 
 #![expect(clippy::print_stdout, reason = "a benchmark reports on its standard output")]
 
@@ -45,12 +46,14 @@ fn main() {
     let sellers = open(facilitator, logs.path());
     let mut cells = Vec::new();
     for round in 0..=number_of("BENCH_ROUNDS", 3) {
-        for seller in &sellers {
-            if wanted("unpaid") {
-                cells.extend(unpaid(seller, round));
-            }
-            if wanted("paid") {
-                cells.extend(paid(seller, round));
+        for connections in connections() {
+            for seller in &sellers {
+                if wanted("unpaid") {
+                    cells.extend(unpaid(seller, connections, round));
+                }
+                if wanted("paid") {
+                    cells.extend(paid(seller, connections, round));
+                }
             }
         }
     }
@@ -68,27 +71,38 @@ fn open(facilitator: SocketAddr, logs: &Path) -> Vec<Seller> {
 }
 
 /// Requests without a payment. Round 0 warms up.
-fn unpaid(seller: &Seller, round: usize) -> Option<Cell> {
+fn unpaid(seller: &Seller, connections: usize, round: usize) -> Option<Cell> {
     let requests = Requests::Same(Arc::new(wire::get(seller.target, "")));
-    measure("unpaid", seller, round, &requests, 402)
+    measure(("unpaid", connections, round), seller, &requests, 402)
 }
 
 /// Requests that each carry a payment of their own, signed before the cell.
-fn paid(seller: &Seller, round: usize) -> Option<Cell> {
+fn paid(seller: &Seller, connections: usize, round: usize) -> Option<Cell> {
     let length = if round == 0 { WARM_UP } else { cell_length() };
     let count = seller.payments_per_s * usize::try_from(length.as_secs()).unwrap_or(1);
     let requests = Requests::Each(Arc::new(payments::sign(seller.address, seller.target, count)));
-    measure("paid", seller, round, &requests, 200)
+    measure(("paid", connections, round), seller, &requests, 200)
 }
 
-fn measure(name: &'static str, seller: &Seller, round: usize, requests: &Requests, wanted: u16) -> Option<Cell> {
+fn measure(
+    (name, connections, round): (&'static str, usize, usize),
+    seller: &Seller,
+    requests: &Requests,
+    wanted: u16,
+) -> Option<Cell> {
     if round == 0 {
-        load::run(seller.address, requests, WARM_UP);
+        load::run(seller.address, connections, requests, WARM_UP);
         return None;
     }
-    let before = seller.cpu();
-    let answers = load::run(seller.address, requests, cell_length());
-    Some(Cell::new((name, seller.name, round), &answers, wanted, (before, seller.cpu())))
+    let before = seller.usage();
+    let answers = load::run(seller.address, connections, requests, cell_length());
+    Some(Cell::new((name, connections, seller.name, round), &answers, wanted, (before, seller.usage())))
+}
+
+/// How many connections are kept, one cell for each.
+fn connections() -> Vec<usize> {
+    let list = std::env::var("BENCH_CONNECTIONS").unwrap_or_else(|_| "32".to_owned());
+    list.split(',').map(|number| number.trim().parse().expect("BENCH_CONNECTIONS is a list of numbers")).collect()
 }
 
 fn time_starts(logs: &Path) {

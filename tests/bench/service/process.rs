@@ -8,6 +8,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
+use sqlx::ConnectOptions;
+use sqlx::postgres::PgConnectOptions;
 
 /// How long a child may take to end by itself: jim drains and stops its cluster.
 const END_WAIT: Duration = Duration::from_secs(30);
@@ -119,6 +121,23 @@ fn stat_of(id: u32) -> Option<Stat> {
         own: number(11)? + number(12)?,
         ended: number(13)? + number(14)?,
     })
+}
+
+/// Commits of the private cluster in a data folder, as its own statistics count them.
+pub(crate) fn commits(data_folder: &Path) -> u64 {
+    let pid_file = fs::read_to_string(data_folder.join("data/postgres/postmaster.pid")).expect("a running cluster");
+    let line = |at: usize| pid_file.lines().nth(at).expect("a whole pid file").trim();
+    let options =
+        PgConnectOptions::new().socket(line(4)).port(line(3).parse().expect("a port")).username("jim").database("jim");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let counted: i64 = runtime.block_on(async {
+        let mut connection = options.connect().await.expect("the cluster answers");
+        // backends hand their counts in once a second
+        tokio::time::sleep(Duration::from_millis(1_200)).await;
+        let text = "select xact_commit from pg_stat_database where datname = current_database()";
+        sqlx::query_scalar(text).fetch_one(&mut connection).await.expect("a count")
+    });
+    u64::try_from(counted).unwrap_or(0)
 }
 
 /// The load average of the last minute.

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-use super::process::{Cpu, Running, free_port, is_installed};
+use super::process::{self, Cpu, Running, free_port, is_installed};
 use super::wire;
 
 /// How long a seller may take to answer for the first time.
@@ -33,7 +33,7 @@ pub(crate) struct Seller {
     pub(crate) target: &'static str,
     /// Payments a second that are signed for one cell: more than it can serve.
     pub(crate) payments_per_s: usize,
-    _folder: Option<TempDir>,
+    folder: Option<TempDir>,
 }
 
 impl Seller {
@@ -47,7 +47,7 @@ impl Seller {
             address,
             target: "/research/fundamentals?ticker=COIN",
             payments_per_s: 6_000,
-            _folder: Some(folder),
+            folder: Some(folder),
         };
         jim.wait_for("/ready", 200);
         jim
@@ -104,7 +104,7 @@ impl Seller {
         command.env("PORT", port.to_string()).env("FACILITATOR_URL", format!("http://{facilitator}"));
         let process = Running::start(name, logs, &mut command);
         let address = SocketAddr::from(([127, 0, 0, 1], port));
-        let mut peer = Self { process, name, address, target: "/memo", payments_per_s, _folder: None };
+        let mut peer = Self { process, name, address, target: "/memo", payments_per_s, folder: None };
         peer.wait_for("/memo", 402);
         peer
     }
@@ -118,10 +118,19 @@ impl Seller {
         }
     }
 
-    /// Processor time used until now.
-    pub(crate) fn cpu(&self) -> Cpu {
-        self.process.cpu()
+    /// What it has used until now.
+    pub(crate) fn usage(&self) -> Usage {
+        let commits = self.folder.as_ref().map_or(0, |folder| process::commits(folder.path()));
+        Usage { cpu: self.process.cpu(), commits }
     }
+}
+
+/// What a seller has used.
+pub(crate) struct Usage {
+    /// Processor time.
+    pub(crate) cpu: Cpu,
+    /// Commits of its database; none where nothing is kept.
+    pub(crate) commits: u64,
 }
 
 /// A start that was timed.
