@@ -8,6 +8,15 @@ pub const DRAFT_BYTES_MAX: usize = 256 * 1024;
 /// Most facts in one snapshot. Fundamentals carry under 60; composition may triple that.
 pub const FACTS_MAX: usize = 512;
 
+/// Snapshots that a source keeps put together. One is some 30 KB; a filer's documents are megabytes to read.
+pub const SNAPSHOTS_KEPT_MAX: usize = 512;
+
+/// Accepted memos that are kept, as far as is known beforehand.
+pub const MEMO_CACHE_ENTRIES: usize = 1_024;
+
+/// Bytes of accepted memos that are kept: some thousands.
+pub const MEMO_CACHE_BYTES: u64 = 32 << 20;
+
 /// Violations listed in a rejection or in feedback; the count is always exact, the list is cut.
 pub const VIOLATIONS_LISTED_MAX: usize = 20;
 

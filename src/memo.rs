@@ -7,10 +7,12 @@ pub mod derived;
 pub mod draft;
 pub mod fact;
 pub mod figure;
+pub mod fingerprint;
 pub mod gate;
 pub mod render;
 pub mod snapshot;
 
 pub use draft::{Draft, Mode, Section};
 pub use fact::{Currency, Fact, Provenance, Unit};
+pub use fingerprint::Fingerprint;
 pub use snapshot::{Coverage, Snapshot, Subject};

@@ -3,6 +3,7 @@
 //! The synthesizer proposes, the gate disposes. A rejected draft goes back with what was wrong; after the last attempt the run
 //! is rejected and nothing of it is delivered. No payment, no HTTP, no SQL here.
 
+mod cache;
 pub mod port;
 
 use std::sync::Arc;
@@ -11,9 +12,10 @@ use crate::catalog::input::Fundamentals;
 use crate::clock::Clock;
 use crate::ledger::{Account, Verdict};
 use crate::limits;
-use crate::memo::Snapshot;
-use crate::memo::gate::{self, Accepted, Report};
+use crate::memo::gate::{self, Accepted, Rejected, Report};
+use crate::memo::{Draft, Snapshot};
 use crate::money::UsdMicros;
+use cache::{Key, MemoCache};
 use port::{Lookup, Source, SourceError, Synthesizer, Written};
 
 /// Gathers, writes and judges.
@@ -22,6 +24,7 @@ pub struct Pipeline {
     synthesizer: Arc<dyn Synthesizer>,
     clock: Arc<dyn Clock>,
     attempts_max: u32,
+    memos: MemoCache,
 }
 
 /// One run, however it ended; what it cost is booked either way.
@@ -54,7 +57,7 @@ impl Pipeline {
         clock: Arc<dyn Clock>,
         attempts_max: u32,
     ) -> Self {
-        Self { source, synthesizer, clock, attempts_max: attempts_max.max(1) }
+        Self { source, synthesizer, clock, attempts_max: attempts_max.max(1), memos: MemoCache::new() }
     }
 
     /// Looks a ticker up in memory.
@@ -81,32 +84,43 @@ impl Pipeline {
                 Failure::Unavailable(public)
             }
         })?;
+        let key = self.synthesizer.identity().map(|writer| Key::new(&snapshot, asked.mode, writer));
+        if let Some(kept) = key.as_ref().and_then(|key| self.memos.get(key)) {
+            match self.judge(snapshot.clone(), kept, account) {
+                Ok(accepted) => return sellable(accepted),
+                Err(_) => key.iter().for_each(|key| self.memos.forget(key)),
+            }
+        }
         let mut feedback = None;
         loop {
             let written = self.write(&snapshot, asked, feedback.as_deref()).await?;
             account.inference_cost = account.inference_cost.checked_add(written.cost).unwrap_or(UsdMicros(i64::MAX));
-            account.attempts += 1;
-            let rejected = match gate::judge(snapshot, written.draft) {
+            let rejected = match self.judge(snapshot, written.draft, account) {
                 Ok(accepted) => {
-                    account.figures_checked = accepted.report().figures_checked;
-                    account.verdict = Verdict::Accepted;
+                    key.into_iter().for_each(|key| self.memos.keep(key, accepted.draft()));
                     return sellable(accepted);
                 }
                 Err(rejected) => rejected,
             };
-            account.figures_checked = rejected.report().figures_checked;
-            account.verdict = Verdict::Rejected;
-            tracing::info!(
-                attempt = account.attempts,
-                violations = rejected.report().violations.len(),
-                "draft rejected"
-            );
             if account.attempts >= self.attempts_max {
                 return Err(Failure::Rejected(Box::new(rejected.report().clone())));
             }
             feedback = Some(rejected.feedback());
             snapshot = rejected.into_snapshot();
         }
+    }
+
+    /// The gate, and what the account says of it.
+    fn judge(&self, snapshot: Snapshot, draft: Draft, account: &mut Account) -> Result<Accepted, Rejected> {
+        account.attempts += 1;
+        let judged = gate::judge(snapshot, draft);
+        let report = judged.as_ref().map_or_else(Rejected::report, Accepted::report);
+        account.figures_checked = report.figures_checked;
+        account.verdict = if report.passed { Verdict::Accepted } else { Verdict::Rejected };
+        if !report.passed {
+            tracing::info!(attempt = account.attempts, violations = report.violations.len(), "draft rejected");
+        }
+        judged
     }
 
     async fn write(

@@ -1,6 +1,7 @@
 //! The body of a delivered answer, in the forms that a buyer may ask for. Everything in it comes from the accepted memo.
 
 use serde::Serialize;
+use serde_json::value::RawValue;
 use time::format_description::well_known::Rfc3339;
 
 use crate::catalog::input::{Format, Fundamentals};
@@ -51,7 +52,7 @@ struct Body<'a> {
     mode: Mode,
     status: &'static str,
     memo: Memo<'a>,
-    facts: &'a [Fact],
+    facts: &'a RawValue,
     citations: &'a [String],
     sourcing: Sourcing,
     coverage_status: Coverage,
@@ -97,7 +98,7 @@ fn as_json(accepted: &Accepted, sale: &Sale<'_>) -> Vec<u8> {
             sections: &draft.sections,
             markdown: draft.markdown(),
         },
-        facts: snapshot.facts(),
+        facts: snapshot.facts_json(),
         citations: &report.citations,
         sourcing: Sourcing {
             passed: report.passed,

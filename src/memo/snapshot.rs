@@ -1,12 +1,15 @@
 //! The facts that one memo may state, as they were gathered.
 
 use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
+use serde_json::value::{RawValue, to_raw_value};
 use time::OffsetDateTime;
 
 use super::derived;
 use super::fact::Fact;
+use super::fingerprint::Fingerprint;
 use crate::limits;
 
 /// What a memo is about.
@@ -32,14 +35,21 @@ pub enum Coverage {
     Narrow,
 }
 
-/// The facts of one run. Fields are private: a snapshot is valid from the moment it exists.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Snapshot {
+/// The facts of one run. Fields are private: a snapshot is valid from the moment it exists. Cloning shares it.
+#[derive(Clone, Debug)]
+pub struct Snapshot(Arc<Gathered>);
+
+#[derive(Debug)]
+struct Gathered {
     subject: Subject,
     as_of: OffsetDateTime,
     facts: Vec<Fact>,
     coverage: Coverage,
     limits: Vec<String>,
+    /// Made on first use.
+    json: OnceLock<Box<RawValue>>,
+    /// Made on first use.
+    fingerprint: OnceLock<Fingerprint>,
 }
 
 /// Why a set of facts is no snapshot.
@@ -90,31 +100,52 @@ impl Snapshot {
                 return Err(Invalid::Arithmetic(fact.id.clone()));
             }
         }
-        Ok(Self { subject, as_of, facts, coverage, limits })
+        let (json, fingerprint) = (OnceLock::new(), OnceLock::new());
+        Ok(Self(Arc::new(Gathered { subject, as_of, facts, coverage, limits, json, fingerprint })))
     }
 
     /// What the facts are about.
     pub fn subject(&self) -> &Subject {
-        &self.subject
+        &self.0.subject
     }
 
     /// When the facts were retrieved; for recorded data, when they were recorded.
     pub fn as_of(&self) -> OffsetDateTime {
-        self.as_of
+        self.0.as_of
     }
 
     /// The facts, in the order of their ids.
     pub fn facts(&self) -> &[Fact] {
-        &self.facts
+        &self.0.facts
     }
 
     /// How much of the list could be filled.
     pub fn coverage(&self) -> Coverage {
-        self.coverage
+        self.0.coverage
     }
 
     /// Sentences for the buyer.
     pub fn limits(&self) -> &[String] {
-        &self.limits
+        &self.0.limits
+    }
+
+    /// The facts as the JSON of an answer has them, made once.
+    pub fn facts_json(&self) -> &RawValue {
+        self.0.json.get_or_init(|| to_raw_value(&self.0.facts).expect("facts are text, numbers and lists of them"))
+    }
+
+    /// What a memo over these facts depends on, as one digest, made once.
+    pub fn fingerprint(&self) -> Fingerprint {
+        *self.0.fingerprint.get_or_init(|| Fingerprint::of(self))
     }
 }
+
+impl PartialEq for Snapshot {
+    fn eq(&self, other: &Self) -> bool {
+        let key = |s: &Self| (s.subject().clone(), s.as_of(), s.coverage());
+        Arc::ptr_eq(&self.0, &other.0)
+            || (key(self) == key(other) && self.facts() == other.facts() && self.limits() == other.limits())
+    }
+}
+
+impl Eq for Snapshot {}

@@ -48,6 +48,10 @@ pub trait Synthesizer: Send + Sync {
     /// Name for the ledger, as `renderer`.
     fn name(&self) -> &'static str;
 
+    /// All that a draft depends on beside facts and mode (model, prompt, settings), where equal facts may have one memo; None
+    /// where every draft is to be written anew.
+    fn identity(&self) -> Option<&str>;
+
     /// Writes a draft. `feedback` lists what the gate found wrong with the draft before.
     async fn draft(&self, snapshot: &Snapshot, mode: Mode, feedback: Option<&str>) -> Result<Written, SynthesisError>;
 }

@@ -12,6 +12,7 @@ mod live;
 mod pick;
 mod report;
 mod sample;
+mod snapshots;
 mod text;
 mod tickers;
 

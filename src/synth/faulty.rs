@@ -32,6 +32,10 @@ impl Synthesizer for Faulty {
         "faulty"
     }
 
+    fn identity(&self) -> Option<&str> {
+        None
+    }
+
     async fn draft(&self, snapshot: &Snapshot, mode: Mode, feedback: Option<&str>) -> Result<Written, SynthesisError> {
         let mut written = Renderer.draft(snapshot, mode, feedback).await?;
         if self.lying.load(Ordering::SeqCst) {

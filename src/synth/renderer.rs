@@ -16,6 +16,10 @@ impl Synthesizer for Renderer {
         "renderer"
     }
 
+    fn identity(&self) -> Option<&str> {
+        Some(concat!("renderer ", env!("CARGO_PKG_VERSION")))
+    }
+
     async fn draft(&self, snapshot: &Snapshot, mode: Mode, _feedback: Option<&str>) -> Result<Written, SynthesisError> {
         Ok(Written { draft: render::draft(snapshot, mode), cost: UsdMicros(0) })
     }

@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use async_trait::async_trait;
 
 use super::companyfacts::{self, CompanyFacts};
 use super::report::{self, Origin};
+use super::snapshots::Snapshots;
 use super::tickers::Tickers;
 use crate::limits;
 use crate::memo::Snapshot;
@@ -22,7 +24,11 @@ const CIK_DIGITS: usize = 10;
 pub(crate) struct Folder {
     tickers: Tickers,
     files: BTreeMap<u64, Vec<PathBuf>>,
+    kept: Snapshots<Vec<Stamp>>,
 }
+
+/// Size and time of change: a document that was replaced is read again.
+type Stamp = (u64, SystemTime);
 
 impl Folder {
     /// Reads the ticker list and the names of the documents. Tickers of filers without a document are unknown.
@@ -36,7 +42,7 @@ impl Folder {
         if tickers.len() == 0 {
             return Err(Error::Content { path, cause: "no document of any listed company is in it".to_owned() });
         }
-        Ok(Self { tickers, files })
+        Ok(Self { tickers, files, kept: Snapshots::new() })
     }
 }
 
@@ -52,12 +58,23 @@ impl Source for Folder {
             .get(ticker)
             .ok_or_else(|| SourceError::Insufficient(format!("{ticker} is not among the companies on file")))?;
         let paths = self.files.get(&subject.cik).cloned().unwrap_or_default();
+        let stamps = stamps(&paths).map_err(|error| unreadable(error.to_string()))?;
+        if let Some(kept) = self.kept.get(ticker, |then| *then == stamps) {
+            return Ok(kept);
+        }
         let cik = subject.cik;
         let joined = tokio::task::spawn_blocking(move || join(cik, &paths)).await;
         let facts =
             joined.map_err(|error| unreadable(error.to_string()))?.map_err(|error| unreadable(error.to_string()))?;
-        report::snapshot(subject, &facts, Origin::Recorded)
+        let snapshot = report::snapshot(subject, &facts, Origin::Recorded)?;
+        self.kept.keep(ticker, stamps, &snapshot);
+        Ok(snapshot)
     }
+}
+
+fn stamps(paths: &[PathBuf]) -> std::io::Result<Vec<Stamp>> {
+    let stamp = |path: &PathBuf| std::fs::metadata(path).and_then(|data| Ok((data.len(), data.modified()?)));
+    paths.iter().map(stamp).collect()
 }
 
 fn unreadable(cause: String) -> SourceError {

@@ -17,6 +17,7 @@ use tokio::sync::Mutex;
 use self::client::{Client, FetchError, Pace};
 use super::companyfacts::CompanyFacts;
 use super::report::{self, Origin};
+use super::snapshots::Snapshots;
 use super::tickers::Tickers;
 use crate::clock::Clock;
 use crate::limits;
@@ -40,6 +41,7 @@ pub(crate) struct Live {
     cache: Arc<dyn FilingCache>,
     clock: Arc<dyn Clock>,
     tickers: RwLock<Option<Kept>>,
+    kept: Snapshots<(Subject, OffsetDateTime)>,
     tickers_flight: Mutex<()>,
     flights: [Mutex<()>; FLIGHTS],
 }
@@ -98,6 +100,7 @@ impl Live {
             cache,
             clock,
             tickers: RwLock::new(None),
+            kept: Snapshots::new(),
             tickers_flight: Mutex::new(()),
             flights: std::array::from_fn(|_| Mutex::new(())),
         };
@@ -247,8 +250,13 @@ impl Source for Live {
         let subject = self.tickers().await?.get(ticker);
         let subject = subject
             .ok_or_else(|| SourceError::Insufficient(format!("{ticker} is not in the SEC's list of tickers")))?;
+        if let Some(kept) = self.kept.get(ticker, |kept| kept.0 == subject && self.is_fresh(kept.1)) {
+            return Ok(kept);
+        }
         let facts = self.facts(&subject).await?;
-        report::snapshot(subject, &facts.value, Origin::Fetched(facts.fetched_at))
+        let snapshot = report::snapshot(subject.clone(), &facts.value, Origin::Fetched(facts.fetched_at))?;
+        self.kept.keep(ticker, (subject, facts.fetched_at), &snapshot);
+        Ok(snapshot)
     }
 }
 

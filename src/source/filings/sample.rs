@@ -12,6 +12,7 @@ use serde::Deserialize;
 
 use super::companyfacts::{self, CompanyFacts, Entry};
 use super::report::{self, Origin};
+use super::snapshots::Snapshots;
 use super::text;
 use super::tickers::Tickers;
 use crate::memo::Snapshot;
@@ -24,6 +25,7 @@ const SAMPLE: &str = include_str!("sample.json");
 pub(crate) struct Sample {
     tickers: Tickers,
     companies: BTreeMap<u64, CompanyFacts>,
+    kept: Snapshots<()>,
 }
 
 #[derive(Deserialize)]
@@ -61,7 +63,7 @@ impl Sample {
 
     fn parse(json: &str) -> Result<Self, String> {
         let file: File = serde_json::from_str(json).map_err(|error| error.to_string())?;
-        let mut sample = Self { tickers: Tickers::default(), companies: BTreeMap::new() };
+        let mut sample = Self { tickers: Tickers::default(), companies: BTreeMap::new(), kept: Snapshots::new() };
         for company in file.companies {
             for ticker in &company.tickers {
                 sample.tickers.insert(ticker, company.cik, &company.name);
@@ -105,10 +107,15 @@ impl Source for Sample {
     }
 
     async fn fetch_snapshot(&self, ticker: &str) -> Result<Snapshot, SourceError> {
+        if let Some(kept) = self.kept.get(ticker, |()| true) {
+            return Ok(kept);
+        }
         let unknown = || SourceError::Insufficient(format!("{ticker} is not among the sample companies"));
         let subject = self.tickers.get(ticker).ok_or_else(unknown)?;
         let facts = self.companies.get(&subject.cik).ok_or_else(unknown)?;
-        report::snapshot(subject, facts, Origin::Recorded)
+        let snapshot = report::snapshot(subject, facts, Origin::Recorded)?;
+        self.kept.keep(ticker, (), &snapshot);
+        Ok(snapshot)
     }
 }
 

@@ -134,6 +134,10 @@ impl Synthesizer for Scribe {
         "scribe"
     }
 
+    fn identity(&self) -> Option<&str> {
+        None
+    }
+
     async fn draft(&self, snapshot: &Snapshot, _: Mode, _: Option<&str>) -> Result<Written, SynthesisError> {
         self.drafts.fetch_add(1, Ordering::SeqCst);
         let honest = "Revenue was $1.2 billion [C1].";
