@@ -9,6 +9,7 @@ pub mod fact;
 pub mod figure;
 pub mod fingerprint;
 pub mod gate;
+pub mod impersonal;
 pub mod render;
 pub mod snapshot;
 

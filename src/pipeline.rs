@@ -140,3 +140,6 @@ fn sellable(accepted: Accepted) -> Result<Accepted, Failure> {
     }
     Ok(accepted)
 }
+
+#[cfg(test)]
+mod tests;

@@ -211,6 +211,8 @@ fn server_command(binaries: &Binaries, place: &Place, account: &Account, socket:
     set("unix_socket_permissions", "0700");
     set("max_connections", &POSTGRES_CONNECTIONS_MAX.to_string());
     set("shared_buffers", "128MB");
+    // filling a new segment with zeros holds up the commit that needs it, and with it every buyer who waits for the journal
+    set("wal_init_zero", "off");
     set("timezone", "UTC");
     set("log_timezone", "UTC");
     set("logging_collector", "off");

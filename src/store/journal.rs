@@ -24,7 +24,7 @@ use crate::limits;
 use crate::machine::{self, State};
 
 use rows::read_state;
-use transitions::{ClaimOf, DecisionOf, SettleOf, digest};
+use transitions::{ClaimOf, DecisionOf, Intent, SettleOf, digest};
 use writer::Writer;
 
 pub use evidence::{Authorization, Evidence};
@@ -144,9 +144,11 @@ impl Journal {
             instance: self.instance,
             held,
             decision: decision.clone(),
+            // here and not by the writer: a digest of a body is work that many can do at once
+            body_sha256: crate::canonical::sha256_hex(&decision.body),
             order_id: order_id.map(str::to_owned),
             run: run.cloned(),
-            intent: intent.map(str::to_owned),
+            intent: intent.map(|body| Intent { body: body.to_owned(), sha256: digest(body) }),
             facilitator: facilitator.to_owned(),
         };
         fault::point("before-decide");

@@ -5,6 +5,7 @@ mod broadcast;
 mod checks;
 mod crash;
 mod faults;
+mod figures;
 mod headers;
 mod interleavings;
 mod landing;

@@ -29,9 +29,10 @@ const CLAIM: &str = "c_done as materialized (select * from unnest($1::uuid[], $2
      after::numeric, before::numeric from c_done), \
      c_purchases as (insert into purchases (payer, request_fp, generation, payment_id) select payer, fp, 1, id from c_done), \
      c_claims as (insert into claims (payment_id, epoch, owner, lease_until) \
-     select id, 1, $18::uuid, now() + make_interval(secs => $19::integer) from c_done), \
-     c_events as (insert into payment_events (payment_id, seq, rail, from_state, to_state, actor, epoch, at_us, prev_hash) \
-     select id, 1, rail, 'none', 'claimed', 'claim', 1, now_us(), decode(repeat('00', 32), 'hex') from c_done)";
+     select id, 1, $18::uuid, now() + make_interval(secs => $19::integer) from c_done)";
+
+const CLAIM_EVENTS: &str =
+    "select id, 1, rail, 'none', 'claimed', 'claim', 1, '', now_us(), decode(repeat('00', 32), 'hex') from c_done";
 
 /// Decisions under claims that still hold: the answer or the refusal, its order, its run and, for an answer whose buyer still
 /// waits, the intent to settle. Parameters: one array a column, and the lease of the settle call ($27).
@@ -58,10 +59,10 @@ const DECIDE: &str = "d_done as materialized (select x.*, v.seq, v.hash, v.rail,
      select x.id, 1, x.owner, now() + make_interval(secs => $27::integer), x.intent, x.request \
      from d_done x where x.intent is not null), \
      d_served as (insert into served (payment_id, status, code) select x.id, case x.kind when 'answer' then 503 else x.status end, \
-     case x.kind when 'answer' then 'settlement_pending' else x.code end from d_done x where x.intent is null), \
-     d_events as (insert into payment_events (payment_id, seq, rail, from_state, to_state, actor, epoch, evidence, at_us, prev_hash) \
-     select x.id, x.seq + 1, x.rail, 'claimed', case when x.intent is not null then 'settling' when x.kind = 'answer' then 'ready' \
-     else 'refused' end, 'decide', x.epoch, x.body_sha256, now_us(), x.hash from d_done x)";
+     case x.kind when 'answer' then 'settlement_pending' else x.code end from d_done x where x.intent is null)";
+
+const DECIDE_EVENTS: &str = "select x.id, x.seq + 1, x.rail, 'claimed', case when x.intent is not null then 'settling' \
+     when x.kind = 'answer' then 'ready' else 'refused' end, 'decide', x.epoch, x.body_sha256, now_us(), x.hash from d_done x";
 
 /// First settle calls that ended with a charge: the settlement, its revenue and the move. Parameters: one array a column, and whether
 /// a chain is read (which the slow road needs).
@@ -71,9 +72,13 @@ const RECORD: &str = "r_done as materialized (select x.n, x.id, x.transaction, v
      on v.to_state = 'settling' where x.class = 'settled' and x.attempt = 1 and $6::boolean is not null), \
      r_settlements as (insert into settlements (payment_id, attempt, transaction, proven) select id, 1, transaction, true from r_done), \
      r_ledger as (insert into ledger (payment_id, kind, settled_for, amount_micros) \
-     select c.id, 'revenue', c.id, q.amount_micros from r_done c join payments q on q.payment_id = c.id), \
-     r_events as (insert into payment_events (payment_id, seq, rail, from_state, to_state, actor, epoch, evidence, at_us, prev_hash) \
-     select id, seq + 1, rail, 'settling', 'settled', 'settle', epoch, transaction, now_us(), hash from r_done)";
+     select c.id, 'revenue', c.id, q.amount_micros from r_done c join payments q on q.payment_id = c.id)";
+
+const RECORD_EVENTS: &str =
+    "select id, seq + 1, rail, 'settling', 'settled', 'settle', epoch, transaction, now_us(), hash from r_done";
+
+/// The moves of all kinds are one insert: opening a table with its keys costs more than a row of it.
+const EVENTS: &str = "events as (insert into payment_events (payment_id, seq, rail, from_state, to_state, actor, epoch, evidence, at_us, prev_hash)";
 
 /// The statement that writes groups of these kinds. Its rows are what it wrote: kind and place in the group, from one.
 pub(super) fn statement(kinds: &[Kind]) -> &'static str {
@@ -87,21 +92,22 @@ pub(super) fn statement(kinds: &[Kind]) -> &'static str {
 }
 
 fn joined(kinds: &[Kind]) -> String {
-    let (mut with, mut select, mut before) = (String::new(), String::new(), 0);
+    let (mut with, mut events, mut select, mut before) = (String::new(), String::new(), String::new(), 0);
     for kind in kinds {
-        let (expressions, done, parameters) = match kind {
-            Kind::Claim => (CLAIM, "c_done", 20),
-            Kind::Decision => (DECIDE, "d_done", 31),
-            Kind::Record => (RECORD, "r_done", 6),
+        let (expressions, moves, done, parameters) = match kind {
+            Kind::Claim => (CLAIM, CLAIM_EVENTS, "c_done", 20),
+            Kind::Decision => (DECIDE, DECIDE_EVENTS, "d_done", 31),
+            Kind::Record => (RECORD, RECORD_EVENTS, "r_done", 6),
         };
-        let separator = if with.is_empty() { ("with ", "") } else { (", ", " union all ") };
-        with.push_str(separator.0);
+        let (separator, union) = if with.is_empty() { ("with ", "") } else { (", ", " union all ") };
+        with.push_str(separator);
         number_from(before, expressions, &mut with);
         // writing to a String does not fail
-        let _ = write!(select, "{}select {}::smallint as kind, n from {done}", separator.1, *kind as i16);
+        let _ = write!(events, "{union}{moves}");
+        let _ = write!(select, "{union}select {}::smallint as kind, n from {done}", *kind as i16);
         before += parameters;
     }
-    format!("{with} {select}")
+    format!("{with}, {EVENTS} {events}) {select}")
 }
 
 /// Appends a text whose parameters are numbered from $1 as if `before` others came first.

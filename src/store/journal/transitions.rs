@@ -27,11 +27,18 @@ pub(super) struct DecisionOf {
     pub(super) instance: Uuid,
     pub(super) held: Held,
     pub(super) decision: Decision,
+    pub(super) body_sha256: String,
     pub(super) order_id: Option<String>,
     pub(super) run: Option<RunRow>,
-    /// Body of the settle call.
-    pub(super) intent: Option<String>,
+    pub(super) intent: Option<Intent>,
     pub(super) facilitator: String,
+}
+
+/// The settle call that is to follow.
+#[derive(Clone, Debug)]
+pub(super) struct Intent {
+    pub(super) body: String,
+    pub(super) sha256: String,
 }
 
 /// What settle answered for a payment.
@@ -136,7 +143,7 @@ impl Transition for DecisionOf {
             .bind(column(group, |d| i16::try_from(d.decision.status).unwrap_or(i16::MAX)))
             .bind(column(group, |d| d.decision.content_type.as_str()))
             .bind(column(group, |d| d.decision.body.as_slice()))
-            .bind(column(group, |d| crate::canonical::sha256_hex(&d.decision.body)))
+            .bind(column(group, |d| d.body_sha256.as_str()))
             .bind(column(group, |d| DecisionKind::refusal_code(d.decision.kind)))
             .bind(column(group, |d| d.order_id.as_deref()))
             .bind(of_run(group, |_| Uuid::now_v7()))
@@ -158,9 +165,9 @@ impl Transition for DecisionOf {
             .bind(of_run(group, |r| r.finished_at))
             .bind(seconds(limits::SETTLE_LEASE))
             .bind(column(group, |d| d.instance))
-            .bind(column(group, |d| d.intent.as_deref().map(digest)))
+            .bind(column(group, |d| d.intent.as_ref().map(|intent| intent.sha256.as_str())))
             .bind(column(group, |d| d.facilitator.as_str()))
-            .bind(column(group, |d| d.intent.as_deref()))
+            .bind(column(group, |d| d.intent.as_ref().map(|intent| intent.body.as_str())))
     }
 
     fn written(&self) -> bool {

@@ -1,0 +1,127 @@
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use time::OffsetDateTime;
+
+use super::cache::Key;
+use super::port::{Lookup, Source, SourceError, SynthesisError, Synthesizer, Written};
+use super::{Pipeline, Run};
+use crate::catalog::input::{Format, Fundamentals};
+use crate::clock::FixedClock;
+use crate::memo::{Coverage, Currency, Draft, Fact, Mode, Provenance, Snapshot, Subject, Unit};
+use crate::money::UsdMicros;
+
+/// A filer whose revenue the test sets.
+struct Filer(Mutex<i64>);
+
+/// Writes the revenue down, at a cost, and counts.
+#[derive(Default)]
+struct Clerk {
+    drafts: AtomicU32,
+}
+
+fn snapshot(revenue: i64) -> Snapshot {
+    let fact = Fact {
+        id: "C1".into(),
+        label: "Revenue".into(),
+        value: revenue.into(),
+        unit: Unit::Money(Currency::USD),
+        currency: Some(Currency::USD),
+        entity: None,
+        period_start: None,
+        period_end: None,
+        fiscal_year: Some(2025),
+        fiscal_period: Some("FY".into()),
+        provenance: Provenance {
+            source: "sec-edgar".into(),
+            origin: "primary".into(),
+            form: None,
+            accession: None,
+            filing_url: None,
+            filed: None,
+            concept: None,
+        },
+        derived_from: Vec::new(),
+        formula: None,
+        restated: None,
+    };
+    let subject = Subject { ticker: "CLDR".into(), cik: 1, name: "Calder".into() };
+    Snapshot::new(subject, OffsetDateTime::UNIX_EPOCH, vec![fact], Coverage::Narrow, Vec::new()).expect("a snapshot")
+}
+
+fn draft(revenue: i64) -> Draft {
+    Draft { title: "Calder".into(), summary: format!("Revenue was ${revenue} [C1]."), sections: Vec::new() }
+}
+
+#[async_trait]
+impl Source for Filer {
+    fn get_subject(&self, _: &str) -> Lookup {
+        Lookup::NotLoaded
+    }
+
+    async fn fetch_snapshot(&self, _: &str) -> Result<Snapshot, SourceError> {
+        Ok(snapshot(*self.0.lock().expect("no test panics with it")))
+    }
+}
+
+#[async_trait]
+impl Synthesizer for Clerk {
+    fn name(&self) -> &'static str {
+        "clerk"
+    }
+
+    fn identity(&self) -> Option<&str> {
+        Some("clerk")
+    }
+
+    async fn draft(&self, snapshot: &Snapshot, _: Mode, _: Option<&str>) -> Result<Written, SynthesisError> {
+        self.drafts.fetch_add(1, Ordering::SeqCst);
+        let revenue = snapshot.facts()[0].value.try_into().expect("a whole number");
+        Ok(Written { draft: draft(revenue), cost: UsdMicros(70) })
+    }
+}
+
+/// A pipeline over a filer and a clerk, and both of them.
+fn office() -> (Pipeline, Arc<Filer>, Arc<Clerk>) {
+    let (filer, clerk) = (Arc::new(Filer(Mutex::new(48_217))), Arc::new(Clerk::default()));
+    let clock = Arc::new(FixedClock(OffsetDateTime::UNIX_EPOCH));
+    (Pipeline::new(Arc::clone(&filer) as _, Arc::clone(&clerk) as _, clock, 2), filer, clerk)
+}
+
+async fn run(pipeline: &Pipeline, mode: Mode) -> (Draft, Run) {
+    let run = pipeline.run(&Fundamentals { ticker: "CLDR".into(), mode, format: Format::Json }).await;
+    (run.outcome.as_ref().expect("a memo").draft().clone(), run)
+}
+
+#[tokio::test]
+async fn the_same_facts_are_written_about_once_and_gated_each_time() {
+    let (pipeline, _, clerk) = office();
+    let (first, paid) = run(&pipeline, Mode::Agent).await;
+    let (again, free) = run(&pipeline, Mode::Agent).await;
+    assert_eq!((&first, clerk.drafts.load(Ordering::SeqCst)), (&again, 1));
+    assert_eq!((paid.account.inference_cost, free.account.inference_cost), (UsdMicros(70), UsdMicros(0)));
+    assert_eq!((free.account.attempts, free.account.figures_checked), (1, 1), "a hit is judged like a draft");
+    assert_eq!(free.outcome.expect("a memo").report().figures_covered, 1);
+}
+
+#[tokio::test]
+async fn other_facts_and_other_readers_get_a_memo_of_their_own() {
+    let (pipeline, filer, clerk) = office();
+    run(&pipeline, Mode::Agent).await;
+    run(&pipeline, Mode::Human).await;
+    *filer.0.lock().expect("no panic") = 48_218;
+    let (moved, _) = run(&pipeline, Mode::Agent).await;
+    assert_eq!((moved, clerk.drafts.load(Ordering::SeqCst)), (draft(48_218), 3));
+}
+
+#[tokio::test]
+async fn a_kept_memo_that_the_gate_refuses_is_written_anew() {
+    let (pipeline, _, clerk) = office();
+    let key = || Key::new(&snapshot(48_217), Mode::Agent, "clerk");
+    pipeline.memos.keep(key(), &draft(61_000));
+    let (memo, account) = run(&pipeline, Mode::Agent).await;
+    assert_eq!((memo, clerk.drafts.load(Ordering::SeqCst)), (draft(48_217), 1));
+    assert_eq!(account.account.attempts, 2, "the refused one was judged too");
+    assert_eq!(pipeline.memos.get(&key()), Some(draft(48_217)));
+}
