@@ -37,17 +37,17 @@ const CLAIM_EVENTS: &str =
 /// Decisions under claims that still hold: the answer or the refusal, its order, its run and, for an answer whose buyer still
 /// waits, the intent to settle. Parameters: one array a column, and the lease of the settle call ($27).
 const DECIDE: &str = "d_done as materialized (select x.*, v.seq, v.hash, v.rail, count(x.order_id) over (order by x.n) as nth \
-     from unnest($1::uuid[], $2::text[], $3::integer[], $4::smallint[], $5::text[], $6::bytea[], $7::text[], $8::text[], $9::text[], $10::uuid[], $11::text[], $12::text[], $13::text[], $14::text[], $15::text[], \
+     from unnest($1::uuid[], $2::text[], $3::integer[], $4::smallint[], $5::text[], $7::text[], $8::text[], $9::text[], $10::uuid[], $11::text[], $12::text[], $13::text[], $14::text[], $15::text[], \
      $16::text[], $17::text[], $18::text[], $19::integer[], $20::integer[], $21::text[], $22::bigint[], $23::bigint[], $24::integer[], \
-     $25::timestamptz[], $26::timestamptz[], $28::uuid[], $29::text[], $30::text[], $31::text[]) with ordinality as x(id, kind, epoch, \
-     status, content_type, body, body_sha256, code, order_id, run_id, request_id, product, subject, mode, payer, payer_class, \
+     $25::timestamptz[], $26::timestamptz[], $28::uuid[], $29::text[], $30::text[]) with ordinality as x(id, kind, epoch, \
+     status, content_type, body_sha256, code, order_id, run_id, request_id, product, subject, mode, payer, payer_class, \
      synthesizer, verdict, attempts, figures, refused, data_cost, inference_cost, depth, started_at, finished_at, owner, intent, \
-     facilitator, request, n) join lateral (select e.seq, e.hash, e.rail, e.to_state, e.epoch from payment_events e where e.payment_id = x.id \
+     facilitator, n) join lateral (select e.seq, e.hash, e.rail, e.to_state, e.epoch from payment_events e where e.payment_id = x.id \
      order by e.seq desc limit 1) v on v.to_state = 'claimed' and v.epoch = x.epoch), \
      d_number as (update order_counter set last_no = last_no + (select count(order_id) from d_done) \
      where exists (select 1 from d_done where order_id is not null) returning last_no - (select count(order_id) from d_done) as base), \
      d_answers as (insert into answers (payment_id, kind, epoch, status, content_type, body, body_sha256, refusal_code, facilitator) \
-     select x.id, x.kind, x.epoch, x.status, x.content_type, x.body, x.body_sha256, x.code, x.facilitator from d_done x), \
+     select x.id, x.kind, x.epoch, x.status, x.content_type, ($6::bytea[])[x.n::integer], x.body_sha256, x.code, x.facilitator from d_done x), \
      d_orders as (insert into orders (order_id, order_no, payment_id) \
      select c.order_id, b.base + c.nth, c.id from d_done c, d_number b where c.order_id is not null), \
      d_runs as (insert into runs (run_id, order_id, payment_id, request_id, product, subject, mode, payer, payer_class, synthesizer, \
@@ -56,9 +56,12 @@ const DECIDE: &str = "d_done as materialized (select x.*, v.seq, v.hash, v.rail,
      x.verdict, x.attempts, x.figures, x.refused, x.data_cost, x.inference_cost, x.depth, x.started_at, x.finished_at \
      from d_done x where x.run_id is not null), \
      d_attempts as (insert into settle_attempts (payment_id, attempt, owner, lease_until, request_sha256, request) \
-     select x.id, 1, x.owner, now() + make_interval(secs => $27::integer), x.intent, x.request \
-     from d_done x where x.intent is not null), \
-     d_served as (insert into served (payment_id, status, code) select x.id, case x.kind when 'answer' then 503 else x.status end, \
+     select x.id, 1, x.owner, now() + make_interval(secs => $27::integer), x.intent, ($31::text[])[x.n::integer] \
+     from d_done x where x.intent is not null)";
+
+/// What is told when a decision is stored without a settle call: put in only when one of the group is, since an insert costs
+/// something even where it inserts nothing.
+const DECIDE_SERVED: &str = "d_served as (insert into served (payment_id, status, code) select x.id, case x.kind when 'answer' then 503 else x.status end, \
      case x.kind when 'answer' then 'settlement_pending' else x.code end from d_done x where x.intent is null)";
 
 const DECIDE_EVENTS: &str = "select x.id, x.seq + 1, x.rail, 'claimed', case when x.intent is not null then 'settling' \
@@ -80,18 +83,23 @@ const RECORD_EVENTS: &str =
 /// The moves of all kinds are one insert: opening a table with its keys costs more than a row of it.
 const EVENTS: &str = "events as (insert into payment_events (payment_id, seq, rail, from_state, to_state, actor, epoch, evidence, at_us, prev_hash)";
 
-/// The statement that writes groups of these kinds. Its rows are what it wrote: kind and place in the group, from one.
-pub(super) fn statement(kinds: &[Kind]) -> &'static str {
-    static ALL: LazyLock<[String; 8]> = LazyLock::new(|| {
+/// The statement that writes groups of these kinds; `tells` where a decision among them has no settle call. Its rows are what it
+/// wrote: kind and place in the group, from one.
+pub(super) fn statement(kinds: &[Kind], tells: bool) -> &'static str {
+    static ALL: LazyLock<[String; 16]> = LazyLock::new(|| {
         std::array::from_fn(|set| {
             let kinds: Vec<Kind> = Kind::ALL.into_iter().filter(|kind| set & kind.bit() != 0).collect();
-            joined(&kinds)
+            joined(&kinds, set & TELLS != 0)
         })
     });
-    &ALL[kinds.iter().fold(0, |set, kind| set | kind.bit())]
+    &ALL[kinds.iter().fold(if tells { TELLS } else { 0 }, |set, kind| set | kind.bit())]
 }
 
-fn joined(kinds: &[Kind]) -> String {
+/// Stands beside the kinds in a set of them.
+const TELLS: usize = 8;
+
+fn joined(kinds: &[Kind], tells: bool) -> String {
+    // writing to a String does not fail
     let (mut with, mut events, mut select, mut before) = (String::new(), String::new(), String::new(), 0);
     for kind in kinds {
         let (expressions, moves, done, parameters) = match kind {
@@ -102,7 +110,9 @@ fn joined(kinds: &[Kind]) -> String {
         let (separator, union) = if with.is_empty() { ("with ", "") } else { (", ", " union all ") };
         with.push_str(separator);
         number_from(before, expressions, &mut with);
-        // writing to a String does not fail
+        if *kind == Kind::Decision && tells {
+            let _ = write!(with, ", {DECIDE_SERVED}");
+        }
         let _ = write!(events, "{union}{moves}");
         let _ = write!(select, "{union}select {}::smallint as kind, n from {done}", *kind as i16);
         before += parameters;
@@ -141,7 +151,7 @@ mod tests {
             (vec![Kind::Decision, Kind::Record], 37),
             (vec![Kind::Claim, Kind::Decision, Kind::Record], 57),
         ] {
-            let text = statement(&kinds);
+            let text = statement(&kinds, true);
             assert!((1..=parameters).all(|n| text.contains(&format!("${n}:"))), "{text}");
             assert!(!text.contains(&format!("${}:", parameters + 1)));
         }

@@ -290,7 +290,8 @@ impl Session {
             (Kind::Record, group.records.is_empty()),
         ];
         let kinds: Vec<Kind> = present.into_iter().filter(|(_, empty)| !empty).map(|(kind, _)| kind).collect();
-        let mut query = sqlx::query(statement(&kinds));
+        let tells = group.decisions.iter().any(|waiting| waiting.transition.intent.is_none());
+        let mut query = sqlx::query(statement(&kinds, tells));
         query = bind(&group.claims, query);
         query = bind(&group.decisions, query);
         query = bind(&group.records, query);
@@ -298,7 +299,7 @@ impl Session {
     }
 
     async fn write_alone<T: Transition>(&mut self, transition: &T) -> Result<T::Outcome, Error> {
-        let query = T::bind(&[transition], sqlx::query(statement(&[T::KIND])));
+        let query = T::bind(&[transition], sqlx::query(statement(&[T::KIND], true)));
         if !self.run(query).await?.is_empty() {
             return Ok(transition.written());
         }
