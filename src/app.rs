@@ -35,6 +35,7 @@ use crate::store::{self};
 use crate::synth::faulty::Faulty;
 
 pub use adapters::{load_or_create_key, load_treasury};
+pub use terms::writer;
 
 /// A running service.
 pub struct App {
@@ -295,7 +296,7 @@ async fn assemble(
         None => adapters::open_filings(settings, pool, &clock).await?,
     };
     let faulty = (settings.demo_faults).then(Faulty::default);
-    let synthesizer = parts.synthesizer.unwrap_or_else(|| terms::writer(faulty.as_ref()));
+    let writing = terms::writing(settings, parts.synthesizer, faulty.as_ref())?;
     let identity = settings.identity.unwrap_or(pay_to);
     let journal = Journal::open(pool.clone(), chain.is_some()).await?;
     let desk = terms::refund_desk(settings, &till, &journal, chain.clone().zip(treasury), &clock);
@@ -310,8 +311,7 @@ async fn assemble(
     let shop = Shop {
         shelves,
         paywall: Arc::new(paywall),
-        synthesizer: synthesizer.name(),
-        pipeline: Pipeline::new(source, synthesizer, Arc::clone(&clock), settings.max_attempts),
+        pipeline: Pipeline::new(source, writing, Arc::clone(&clock)),
         pool: pool.clone(),
         clock,
         rules: terms::rules(settings, identity),

@@ -2,6 +2,7 @@
 //!
 //! `config/jim.toml` documents every key. An unknown one stops the start with its name and its neighbours'.
 
+mod models;
 mod rails;
 mod raw;
 
@@ -17,6 +18,7 @@ use crate::catalog::input::normalise_ticker;
 use crate::evm::{Address, Network, checksummed, parse_address};
 use raw::Raw;
 
+pub use models::Model;
 pub use rails::Rails;
 
 /// The defaults, compiled in.
@@ -52,6 +54,8 @@ pub struct Settings {
     pub identity: Option<Address>,
     /// Hops at which a chain is refused.
     pub max_depth: usize,
+    /// The language model that writes; None: the renderer.
+    pub model: Option<Model>,
     /// Drafts judged before a run is rejected.
     pub max_attempts: u32,
     /// Where filings come from.
@@ -194,6 +198,7 @@ fn check(raw: Raw, overrides: &Overrides) -> Result<Settings, Error> {
         payments: payments(&raw)?,
         identity: filled(&raw.call_chain.identity).map(|a| evm_address("call_chain.identity", a)).transpose()?,
         max_depth: at_least_one("call_chain.max_depth", raw.call_chain.max_depth)?,
+        model: models::model(&raw)?,
         max_attempts: u32::try_from(at_least_one("synth.max_attempts", raw.synth.max_attempts)?).unwrap_or(u32::MAX),
         filings: filings(&raw)?,
         max_age: Duration::from_secs(3_600 * u64::from(raw.freshness.max_age_hours)),
@@ -213,10 +218,7 @@ fn check(raw: Raw, overrides: &Overrides) -> Result<Settings, Error> {
             "never with a real facilitator: remove payments.facilitator_url or this",
         ));
     }
-    match raw.synth.kind.as_str() {
-        "renderer" => Ok(settings),
-        other => Err(bad("synth.kind", other, "must be renderer")),
-    }
+    Ok(settings)
 }
 
 impl Settings {

@@ -50,8 +50,6 @@ pub struct Shop {
     pub rules: Rules,
     /// Where we are reached, without a slash at the end.
     pub public_url: String,
-    /// Who writes drafts, for the ledger.
-    pub synthesizer: &'static str,
     /// Requests of one address; None when the limit is off.
     pub address_rate: Option<DefaultKeyedRateLimiter<IpAddr>>,
     /// Paid work in progress: drained before the process ends.

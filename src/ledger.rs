@@ -5,6 +5,7 @@ use time::OffsetDateTime;
 use crate::evm::{self, Address};
 use crate::memo::Mode;
 use crate::money::UsdMicros;
+use crate::pipeline::port::Usage;
 use crate::refusal::RefusalCode;
 use crate::store::journal::RunRow;
 
@@ -21,8 +22,8 @@ pub struct Account {
     pub synthesizer: &'static str,
     /// What the facts cost.
     pub data_cost: UsdMicros,
-    /// What the drafts cost.
-    pub inference_cost: UsdMicros,
+    /// What models were paid for.
+    pub usage: Usage,
     /// When it began.
     pub started_at: OffsetDateTime,
     /// When it ended.
@@ -79,7 +80,7 @@ impl Account {
             verdict: Verdict::None,
             synthesizer,
             data_cost: UsdMicros(0),
-            inference_cost: UsdMicros(0),
+            usage: Usage::default(),
             started_at: at,
             finished_at: at,
         }
@@ -111,10 +112,16 @@ impl Account {
             figures_checked: i32::try_from(self.figures_checked).unwrap_or(i32::MAX),
             refusal_code: refused.map(RefusalCode::name),
             data_cost: self.data_cost,
-            inference_cost: self.inference_cost,
+            inference_cost: self.usage.cost,
+            tokens: self.usage.tokens.map(|tokens| (count(tokens.input), count(tokens.output))),
             call_chain_depth: i32::try_from(customer.call_chain_depth).unwrap_or(i32::MAX),
             started_at: self.started_at,
             finished_at: self.finished_at,
         }
     }
+}
+
+/// A count as a row has it.
+fn count(tokens: u64) -> i64 {
+    i64::try_from(tokens).unwrap_or(i64::MAX)
 }

@@ -1,39 +1,64 @@
 //! snapshot -> draft -> gate: the work that is sold.
 //!
-//! The synthesizer proposes, the gate disposes. A rejected draft goes back with what was wrong; after the last attempt the run
-//! is rejected and nothing of it is delivered. No payment, no HTTP, no SQL here.
+//! The synthesizer proposes, the gate disposes. How attempts follow each other is in `attempt`; a run ends with a memo that every
+//! check accepted, or with nothing of it delivered. No payment, no HTTP, no SQL here.
 
+mod attempt;
 mod cache;
 pub mod port;
 
 use std::sync::Arc;
 
+use tokio::time::{Instant, timeout_at};
+
 use crate::catalog::input::Fundamentals;
 use crate::clock::Clock;
-use crate::ledger::{Account, Verdict};
+use crate::ledger::Account;
 use crate::limits;
-use crate::memo::gate::{self, Accepted, Rejected, Report};
-use crate::memo::{Draft, Snapshot};
-use crate::money::UsdMicros;
-use cache::{Key, MemoCache};
-use port::{Lookup, Source, SourceError, Synthesizer, Written};
+use crate::memo::Snapshot;
+use crate::memo::gate::{Accepted, Rejected};
+use crate::memo::impersonal::Advice;
+use attempt::Draftsman;
+use cache::MemoCache;
+use port::{Lookup, Meter, Source, SourceError, Synthesizer};
 
 /// Gathers, writes and judges.
 pub struct Pipeline {
     source: Arc<dyn Source>,
-    synthesizer: Arc<dyn Synthesizer>,
     clock: Arc<dyn Clock>,
-    attempts_max: u32,
+    writing: Writing,
     memos: MemoCache,
+}
+
+/// Who writes, how often, and who stands in.
+#[derive(Clone)]
+pub struct Writing {
+    /// Who writes.
+    pub synthesizer: Arc<dyn Synthesizer>,
+    /// Attempts before a run is rejected; at least one.
+    pub attempts_max: u32,
+    /// Who writes when every attempt of the synthesizer came to nothing, or it could not be had; None: the run is rejected.
+    pub stand_in: Option<Arc<dyn Synthesizer>>,
 }
 
 /// One run, however it ended; what it cost is booked either way.
 #[derive(Debug)]
 pub struct Run {
     /// A memo that may be sold, or why there is none.
-    pub outcome: Result<Accepted, Failure>,
+    pub outcome: Result<Memo, Failure>,
     /// What it did and cost.
     pub account: Account,
+}
+
+/// A memo that may be sold.
+#[derive(Debug)]
+pub struct Memo {
+    /// What the gate accepted.
+    pub accepted: Accepted,
+    /// Whether a second opinion was asked for; it did not refuse, or there would be no memo.
+    pub is_reviewed: bool,
+    /// What the buyer is told about the writing, when it did not go as usual.
+    pub note: Option<&'static str>,
 }
 
 /// Why a run has no memo.
@@ -43,21 +68,34 @@ pub enum Failure {
     Insufficient(String),
     /// The live source is down or too stale; public text.
     Unavailable(String),
-    /// The gate rejected every attempt; the report is of the last.
-    Rejected(Box<Report>),
+    /// No attempt could be sold; why the last one could not.
+    Rejected(Rejection),
     /// The synthesizer failed, or took too long; text for the log.
     Broken(String),
 }
 
+/// Why a draft is not sold.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Rejection {
+    /// The sourcing gate refused it.
+    Sourcing(Box<Rejected>),
+    /// It gives advice.
+    Advice(Vec<Advice>),
+    /// The second opinion refused it.
+    Unfaithful,
+    /// It is no memo at all; what is wrong with it, for the log.
+    Unusable(String),
+}
+
 impl Pipeline {
-    /// `attempts_max` drafts are judged before a run is rejected; at least one.
-    pub fn new(
-        source: Arc<dyn Source>,
-        synthesizer: Arc<dyn Synthesizer>,
-        clock: Arc<dyn Clock>,
-        attempts_max: u32,
-    ) -> Self {
-        Self { source, synthesizer, clock, attempts_max: attempts_max.max(1), memos: MemoCache::new() }
+    /// A pipeline over a source.
+    pub fn new(source: Arc<dyn Source>, writing: Writing, clock: Arc<dyn Clock>) -> Self {
+        Self { source, clock, writing, memos: MemoCache::new() }
+    }
+
+    /// Name of who writes, for the ledger.
+    pub fn synthesizer(&self) -> &'static str {
+        self.writing.synthesizer.name()
     }
 
     /// Looks a ticker up in memory.
@@ -67,78 +105,31 @@ impl Pipeline {
 
     /// Runs within [`limits::WORK_BUDGET`].
     pub async fn run(&self, asked: &Fundamentals) -> Run {
-        let mut account = Account::empty(self.synthesizer.name(), self.clock.now());
-        // on time-out, what was spent by then stays in the account
-        let outcome = tokio::time::timeout(limits::WORK_BUDGET, self.work(asked, &mut account))
-            .await
-            .unwrap_or_else(|_| Err(Failure::Broken("the work budget was used up".into())));
+        let mut account = Account::empty(self.synthesizer(), self.clock.now());
+        let until = Instant::now() + limits::WORK_BUDGET;
+        let meter = Meter::default();
+        let outcome = match timeout_at(until, self.gather(asked)).await {
+            Ok(Ok(snapshot)) => {
+                let draftsman = Draftsman { writing: &self.writing, memos: &self.memos, meter: &meter, until };
+                draftsman.write(snapshot, asked.mode, &mut account).await
+            }
+            Ok(Err(failure)) => Err(failure),
+            Err(_) => Err(Failure::Broken("the facts took longer than the work budget".to_owned())),
+        };
+        account.usage = meter.read();
         account.finished_at = self.clock.now();
         Run { outcome, account }
     }
 
-    async fn work(&self, asked: &Fundamentals, account: &mut Account) -> Result<Accepted, Failure> {
-        let mut snapshot = self.source.fetch_snapshot(&asked.ticker).await.map_err(|error| match error {
+    async fn gather(&self, asked: &Fundamentals) -> Result<Snapshot, Failure> {
+        self.source.fetch_snapshot(&asked.ticker).await.map_err(|error| match error {
             SourceError::Insufficient(public) => Failure::Insufficient(public),
             SourceError::Unavailable { public, cause } => {
                 tracing::warn!(ticker = %asked.ticker, %cause, "filings are not available");
                 Failure::Unavailable(public)
             }
-        })?;
-        let key = self.synthesizer.identity().map(|writer| Key::new(&snapshot, asked.mode, writer));
-        if let Some(kept) = key.as_ref().and_then(|key| self.memos.get(key)) {
-            match self.judge(snapshot.clone(), kept, account) {
-                Ok(accepted) => return sellable(accepted),
-                Err(_) => key.iter().for_each(|key| self.memos.forget(key)),
-            }
-        }
-        let mut feedback = None;
-        loop {
-            let written = self.write(&snapshot, asked, feedback.as_deref()).await?;
-            account.inference_cost = account.inference_cost.checked_add(written.cost).unwrap_or(UsdMicros(i64::MAX));
-            let rejected = match self.judge(snapshot, written.draft, account) {
-                Ok(accepted) => {
-                    key.into_iter().for_each(|key| self.memos.keep(key, accepted.draft()));
-                    return sellable(accepted);
-                }
-                Err(rejected) => rejected,
-            };
-            if account.attempts >= self.attempts_max {
-                return Err(Failure::Rejected(Box::new(rejected.report().clone())));
-            }
-            feedback = Some(rejected.feedback());
-            snapshot = rejected.into_snapshot();
-        }
+        })
     }
-
-    /// The gate, and what the account says of it.
-    fn judge(&self, snapshot: Snapshot, draft: Draft, account: &mut Account) -> Result<Accepted, Rejected> {
-        account.attempts += 1;
-        let judged = gate::judge(snapshot, draft);
-        let report = judged.as_ref().map_or_else(Rejected::report, Accepted::report);
-        account.figures_checked = report.figures_checked;
-        account.verdict = if report.passed { Verdict::Accepted } else { Verdict::Rejected };
-        if !report.passed {
-            tracing::info!(attempt = account.attempts, violations = report.violations.len(), "draft rejected");
-        }
-        judged
-    }
-
-    async fn write(
-        &self,
-        snapshot: &Snapshot,
-        asked: &Fundamentals,
-        feedback: Option<&str>,
-    ) -> Result<Written, Failure> {
-        self.synthesizer.draft(snapshot, asked.mode, feedback).await.map_err(|e| Failure::Broken(e.to_string()))
-    }
-}
-
-/// A memo without a single bound figure passes the gate but is not sold.
-fn sellable(accepted: Accepted) -> Result<Accepted, Failure> {
-    if accepted.report().figures_covered == 0 {
-        return Err(Failure::Insufficient("too little is on file for a memo with a single cited figure".into()));
-    }
-    Ok(accepted)
 }
 
 #[cfg(test)]

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use sqlx::PgPool;
 
-use super::StartError;
+use super::{StartError, say};
 use crate::catalog::Product;
 use crate::clock::Clock;
-use crate::config::Settings;
+use crate::config::{self, Settings};
 use crate::evm::Address;
 use crate::http::Rules;
 use crate::http::shelf::{Shelf, Till};
@@ -17,11 +17,13 @@ use crate::paywall::landing::Landings;
 use crate::paywall::port::chain::{Chain, Treasury};
 use crate::paywall::recovery::sweep::Sweep;
 use crate::paywall::refunds::{RefundDesk, Terms};
+use crate::pipeline::Writing;
 use crate::pipeline::port::Synthesizer;
 use crate::refusal::document::{Deployment, RefundPromise};
-use crate::signer::Signer;
+use crate::signer::{self, Signer};
 use crate::store::journal::Journal;
 use crate::synth::faulty::Faulty;
+use crate::synth::model::{ModelTerms, ModelWriter};
 use crate::synth::renderer::Renderer;
 
 /// The desk that pays refunds, when there is a chain to read and a key to pay with.
@@ -111,9 +113,35 @@ pub(super) async fn publish_contract(
     Ok(Arc::new(Contract::publish(pool, &deployment, url, signer, clock.now()).await?))
 }
 
-pub(super) fn writer(faulty: Option<&Faulty>) -> Arc<dyn Synthesizer> {
-    match faulty {
-        Some(faulty) => Arc::new(faulty.clone()),
-        None => Arc::new(Renderer),
+/// Who writes memos: `given` by a test, the demo's liar, or whom the settings name. The renderer stands in for a model, where the
+/// settings allow that.
+pub(super) fn writing(
+    settings: &Settings,
+    given: Option<Arc<dyn Synthesizer>>,
+    faulty: Option<&Faulty>,
+) -> Result<Writing, StartError> {
+    let alone = |synthesizer| Writing { synthesizer, attempts_max: settings.max_attempts, stand_in: None };
+    match (given, faulty, &settings.model) {
+        (Some(given), _, _) => Ok(alone(given)),
+        (None, Some(faulty), _) => Ok(alone(Arc::new(faulty.clone()))),
+        (None, None, None) => Ok(alone(Arc::new(Renderer))),
+        (None, None, Some(model)) => {
+            let stand_in = model.fallback.then(|| Arc::new(Renderer) as Arc<dyn Synthesizer>);
+            Ok(Writing { stand_in, ..alone(Arc::new(writer(model)?)) })
+        }
     }
+}
+
+/// The language model that the settings name.
+pub fn writer(model: &config::Model) -> Result<ModelWriter, StartError> {
+    let key = model.api_key_file.as_deref().map(signer::read_secret).transpose().map_err(say)?;
+    let terms = ModelTerms {
+        api: model.api,
+        url: model.url.clone(),
+        model: model.name.clone(),
+        timeout: model.timeout,
+        price: model.price,
+        judge: model.judge,
+    };
+    ModelWriter::new(terms, key.as_deref().map(str::trim)).map_err(say)
 }

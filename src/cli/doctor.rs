@@ -102,6 +102,7 @@ async fn examine(mut settings: Settings) -> Vec<Finding> {
     settings.operator_listen.set_port(0);
     let public_url = settings.public_url.clone().unwrap_or_else(|| "made of the listen address".into());
     let treasury = treasury(&settings).await;
+    let model = model(&settings).await;
     // looked at, not worked on: no refund is sent and no round of recovery begins while it is up
     settings.payments.auto_refunds = false;
     let parts = Parts { recovery_pause: Some(NO_ROUND), ..Parts::default() };
@@ -119,6 +120,7 @@ async fn examine(mut settings: Settings) -> Vec<Finding> {
     findings.push(clock(&app).await);
     findings.extend(facilitators(&app).await);
     findings.extend(treasury);
+    findings.extend(model);
     app.stop().await;
     findings
 }
@@ -141,6 +143,17 @@ async fn clock(app: &App) -> Finding {
         }
         Err(error) => Finding { what: "clock", good: false, detail: error.to_string() },
     }
+}
+
+/// Whether the language model that is to write answers; asking costs nothing. None: the renderer writes.
+async fn model(settings: &Settings) -> Option<Finding> {
+    let model = settings.model.as_ref()?;
+    let checked = match app::writer(model) {
+        Ok(writer) => writer.check().await,
+        Err(error) => Err(error.to_string()),
+    };
+    let good = checked.is_ok();
+    Some(Finding { what: "model", good, detail: checked.unwrap_or_else(|why| why) })
 }
 
 /// Whether refunds can be paid: a key, something to pay from, and gas. None without such a key.

@@ -63,7 +63,17 @@ pub(super) struct CallChain {
 #[serde(deny_unknown_fields)]
 pub(super) struct Synth {
     pub(super) kind: String,
+    pub(super) url: String,
+    pub(super) model: String,
+    pub(super) api_key_file: String,
+    pub(super) timeout_s: u64,
+    #[serde(deserialize_with = "text_or_number")]
+    pub(super) input_usd: String,
+    #[serde(deserialize_with = "text_or_number")]
+    pub(super) output_usd: String,
     pub(super) max_attempts: u32,
+    pub(super) fallback: bool,
+    pub(super) judge: bool,
 }
 
 #[derive(Debug, Deserialize)]

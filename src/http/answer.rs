@@ -5,9 +5,9 @@ use serde_json::value::RawValue;
 use time::format_description::well_known::Rfc3339;
 
 use crate::catalog::input::{Format, Fundamentals};
-use crate::memo::gate::Accepted;
 use crate::memo::{Coverage, Fact, Mode, Section, Subject};
 use crate::paywall::verified::Answer;
+use crate::pipeline::Memo as Written;
 
 /// Said under every memo.
 const DISCLAIMER: &str = "Research for information only: impersonal, no offer and no advice. Every figure is a fact of the cited \
@@ -29,15 +29,14 @@ pub struct Sale<'a> {
 }
 
 /// Renders the body in the form that was asked for.
-pub fn render(accepted: &Accepted, sale: &Sale<'_>) -> Answer {
+pub fn render(memo: &Written, sale: &Sale<'_>) -> Answer {
     match sale.asked.format {
-        Format::Json => Answer { content_type: "application/json".into(), body: as_json(accepted, sale) },
-        Format::Md => Answer {
-            content_type: "text/markdown; charset=utf-8".into(),
-            body: as_markdown(accepted, sale).into_bytes(),
-        },
+        Format::Json => Answer { content_type: "application/json".into(), body: as_json(memo, sale) },
+        Format::Md => {
+            Answer { content_type: "text/markdown; charset=utf-8".into(), body: as_markdown(memo, sale).into_bytes() }
+        }
         Format::Html => {
-            Answer { content_type: "text/html; charset=utf-8".into(), body: as_html(accepted, sale).into_bytes() }
+            Answer { content_type: "text/html; charset=utf-8".into(), body: as_html(memo, sale).into_bytes() }
         }
     }
 }
@@ -56,7 +55,7 @@ struct Body<'a> {
     citations: &'a [String],
     sourcing: Sourcing,
     coverage_status: Coverage,
-    limits: &'a [String],
+    limits: Vec<&'a str>,
     proof: Proof<'a>,
     disclaimer: &'static str,
 }
@@ -75,6 +74,7 @@ struct Sourcing {
     figures_checked: usize,
     figures_covered: usize,
     attempts: u32,
+    judge: &'static str,
 }
 
 #[derive(Serialize)]
@@ -83,7 +83,8 @@ struct Proof<'a> {
     contract_id: &'a str,
 }
 
-fn as_json(accepted: &Accepted, sale: &Sale<'_>) -> Vec<u8> {
+fn as_json(memo: &Written, sale: &Sale<'_>) -> Vec<u8> {
+    let accepted = &memo.accepted;
     let (snapshot, draft, report) = (accepted.snapshot(), accepted.draft(), accepted.report());
     let body = Body {
         order_id: sale.order_id,
@@ -105,9 +106,10 @@ fn as_json(accepted: &Accepted, sale: &Sale<'_>) -> Vec<u8> {
             figures_checked: report.figures_checked,
             figures_covered: report.figures_covered,
             attempts: sale.attempts,
+            judge: if memo.is_reviewed { "passed" } else { "skipped" },
         },
         coverage_status: snapshot.coverage(),
-        limits: snapshot.limits(),
+        limits: limits(memo).collect(),
         proof: Proof { order_id: sale.order_id, contract_id: sale.contract_id },
         disclaimer: DISCLAIMER,
     };
@@ -115,21 +117,27 @@ fn as_json(accepted: &Accepted, sale: &Sale<'_>) -> Vec<u8> {
 }
 
 /// The memo with its sources: what each citation stands for, and where it can be opened.
-fn as_markdown(accepted: &Accepted, sale: &Sale<'_>) -> String {
+fn as_markdown(memo: &Written, sale: &Sale<'_>) -> String {
+    let accepted = &memo.accepted;
     let mut out = accepted.draft().markdown();
     out.push_str("\n## Sources\n\n");
     let used = &accepted.report().citations;
     for fact in accepted.snapshot().facts().iter().filter(|fact| used.contains(&fact.id)) {
         out.push_str(&format!("- [{}] {}: {}\n", fact.id, fact.label, source_of(fact)));
     }
-    if !accepted.snapshot().limits().is_empty() {
+    if limits(memo).next().is_some() {
         out.push_str("\n## Limits\n\n");
-        for limit in accepted.snapshot().limits() {
+        for limit in limits(memo) {
             out.push_str(&format!("- {limit}\n"));
         }
     }
     out.push_str(&format!("\n{DISCLAIMER}\n\nOrder `{}`, contract `{}`.\n", sale.order_id, sale.contract_id));
     out
+}
+
+/// What is missing, recorded, stale or unusual.
+fn limits(memo: &Written) -> impl Iterator<Item = &str> {
+    memo.accepted.snapshot().limits().iter().map(String::as_str).chain(memo.note)
 }
 
 fn source_of(fact: &Fact) -> String {
@@ -144,9 +152,9 @@ fn source_of(fact: &Fact) -> String {
 }
 
 /// The Markdown form as a page. Raw HTML in a memo is shown as text, and only https links stay links.
-fn as_html(accepted: &Accepted, sale: &Sale<'_>) -> String {
+fn as_html(memo: &Written, sale: &Sale<'_>) -> String {
     use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, html};
-    let markdown = as_markdown(accepted, sale);
+    let markdown = as_markdown(memo, sale);
     let safe = |url: CowStr<'static>| if url.starts_with("https://") { url } else { CowStr::Borrowed("") };
     let events = Parser::new_ext(&markdown, Options::ENABLE_TABLES).map(|event| match event {
         Event::Html(text) | Event::InlineHtml(text) => Event::Text(text),
@@ -161,7 +169,7 @@ fn as_html(accepted: &Accepted, sale: &Sale<'_>) -> String {
     let mut body = String::new();
     html::push_html(&mut body, events);
     let mut title = String::new();
-    html::push_html(&mut title, std::iter::once(Event::Text(CowStr::Borrowed(&accepted.draft().title))));
+    html::push_html(&mut title, std::iter::once(Event::Text(CowStr::Borrowed(&memo.accepted.draft().title))));
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head><meta charset=\"utf-8\"><title>{title}</title>\n\
          <style>body{{font:16px/1.5 serif;max-width:46em;margin:2em auto;padding:0 1em}}table{{border-collapse:collapse}}\

@@ -140,7 +140,7 @@ async fn read(counter: &Counter, request: Request) -> Result<(Parts, Wanted), St
         subject: asked.ticker.clone(),
         mode: asked.mode,
         call_chain_depth: depth,
-        synthesizer: shop.synthesizer,
+        synthesizer: shop.pipeline.synthesizer(),
     };
     Ok((parts, Wanted { payment: Means::Signed(purchase), asked: Some(asked), version, request_id }))
 }
@@ -179,7 +179,7 @@ fn want_landed(
             mode: asked.mode,
             call_chain_depth,
         }),
-        synthesizer: counter.shop.synthesizer,
+        synthesizer: counter.shop.pipeline.synthesizer(),
     };
     Wanted { payment: Means::Landed(purchase), asked, version: Version::V2, request_id }
 }

@@ -14,7 +14,14 @@ use crate::memo::{Draft, Fingerprint, Mode, Snapshot};
 const OVERHEAD_BYTES: u64 = 256;
 
 /// Accepted memos, the least used ones forgotten beyond [`limits::MEMO_CACHE_BYTES`].
-pub(super) struct MemoCache(Cache<Key, Arc<Draft>, Bytes>);
+pub(super) struct MemoCache(Cache<Key, Arc<Kept>, Bytes>);
+
+/// A kept memo, and whether a second opinion was asked for when it was new.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Kept {
+    pub(super) draft: Draft,
+    pub(super) is_reviewed: bool,
+}
 
 /// What a memo was written from, for whom, and by whom.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -27,9 +34,9 @@ pub(super) struct Key {
 #[derive(Clone)]
 struct Bytes;
 
-impl Weighter<Key, Arc<Draft>> for Bytes {
-    fn weight(&self, _key: &Key, draft: &Arc<Draft>) -> u64 {
-        draft.len_bytes() as u64 + OVERHEAD_BYTES
+impl Weighter<Key, Arc<Kept>> for Bytes {
+    fn weight(&self, _key: &Key, kept: &Arc<Kept>) -> u64 {
+        kept.draft.len_bytes() as u64 + OVERHEAD_BYTES
     }
 }
 
@@ -45,13 +52,13 @@ impl MemoCache {
     }
 
     /// The memo written from these facts, if it is kept.
-    pub(super) fn get(&self, key: &Key) -> Option<Draft> {
-        self.0.get(key).map(|draft| Draft::clone(&draft))
+    pub(super) fn get(&self, key: &Key) -> Option<Kept> {
+        self.0.get(key).map(|kept| Kept::clone(&kept))
     }
 
     /// Keeps an accepted memo.
-    pub(super) fn keep(&self, key: Key, draft: &Draft) {
-        self.0.insert(key, Arc::new(draft.clone()));
+    pub(super) fn keep(&self, key: Key, draft: &Draft, is_reviewed: bool) {
+        self.0.insert(key, Arc::new(Kept { draft: draft.clone(), is_reviewed }));
     }
 
     /// Forgets one that is not accepted any more.

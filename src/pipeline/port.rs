@@ -1,5 +1,7 @@
 //! What the pipeline needs from the outside: a source of facts and a writer of drafts.
 
+use std::sync::{Mutex, PoisonError};
+
 use async_trait::async_trait;
 
 use crate::memo::{Draft, Mode, Snapshot, Subject};
@@ -52,20 +54,95 @@ pub trait Synthesizer: Send + Sync {
     /// where every draft is to be written anew.
     fn identity(&self) -> Option<&str>;
 
-    /// Writes a draft. `feedback` lists what the gate found wrong with the draft before.
-    async fn draft(&self, snapshot: &Snapshot, mode: Mode, feedback: Option<&str>) -> Result<Written, SynthesisError>;
+    /// Writes a draft.
+    async fn draft(&self, assignment: &Assignment<'_>) -> Result<Draft, SynthesisError>;
+
+    /// A second opinion on a draft that the gate accepted. It may only refuse.
+    async fn review(&self, snapshot: &Snapshot, draft: &Draft, meter: &Meter) -> Opinion;
 }
 
-/// A draft and what it cost.
+/// What a draft is asked for.
+#[derive(Debug)]
+pub struct Assignment<'a> {
+    /// The facts.
+    pub snapshot: &'a Snapshot,
+    /// Who the memo is for.
+    pub mode: Mode,
+    /// What became of the attempt before.
+    pub setback: Option<&'a Setback>,
+    /// Where the cost is written down, as it arises: a run that is cut off in the middle has cost what it has cost.
+    pub meter: &'a Meter,
+}
+
+/// An attempt that came to nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Written {
-    /// The draft.
-    pub draft: Draft,
-    /// Cost of the inference.
-    pub cost: UsdMicros,
+pub struct Setback {
+    /// The draft, where there was one.
+    pub draft: Option<Draft>,
+    /// What was wrong, one line each.
+    pub feedback: String,
 }
 
 /// Why there is no draft.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct SynthesisError(pub String);
+pub enum SynthesisError {
+    /// The writer answered with something that is no memo; what is wrong with it.
+    #[error("no memo: {0}")]
+    Unusable(String),
+    /// The writer could not be had; text for the log.
+    #[error("{0}")]
+    Unavailable(String),
+}
+
+/// What a second opinion comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Opinion {
+    /// None was asked for.
+    Skipped,
+    /// The draft says what its facts say.
+    Faithful,
+    /// It does not, or nobody could tell.
+    Refused,
+}
+
+/// What the writing of one run has used so far.
+#[derive(Debug, Default)]
+pub struct Meter(Mutex<Usage>);
+
+/// What models were paid for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Its price.
+    pub cost: UsdMicros,
+    /// Tokens read and written; None while no model has said.
+    pub tokens: Option<Tokens>,
+}
+
+/// Tokens of one or more calls.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tokens {
+    /// Read by the model.
+    pub input: u64,
+    /// Written by it.
+    pub output: u64,
+}
+
+impl Meter {
+    /// Adds what one call has used; sums stay at their greatest value rather than begin anew.
+    pub fn add(&self, cost: UsdMicros, tokens: Option<Tokens>) {
+        let mut usage = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        usage.cost = usage.cost.checked_add(cost).unwrap_or(UsdMicros(i64::MAX));
+        if let Some(tokens) = tokens {
+            let before = usage.tokens.unwrap_or_default();
+            usage.tokens = Some(Tokens {
+                input: before.input.saturating_add(tokens.input),
+                output: before.output.saturating_add(tokens.output),
+            });
+        }
+    }
+
+    /// What was used until now.
+    pub fn read(&self) -> Usage {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

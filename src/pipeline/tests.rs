@@ -5,8 +5,8 @@ use async_trait::async_trait;
 use time::OffsetDateTime;
 
 use super::cache::Key;
-use super::port::{Lookup, Source, SourceError, SynthesisError, Synthesizer, Written};
-use super::{Pipeline, Run};
+use super::port::{Assignment, Lookup, Meter, Opinion, Source, SourceError, SynthesisError, Synthesizer, Tokens};
+use super::{Pipeline, Run, Writing};
 use crate::catalog::input::{Format, Fundamentals};
 use crate::clock::FixedClock;
 use crate::memo::{Coverage, Currency, Draft, Fact, Mode, Provenance, Snapshot, Subject, Unit};
@@ -75,10 +75,15 @@ impl Synthesizer for Clerk {
         Some("clerk")
     }
 
-    async fn draft(&self, snapshot: &Snapshot, _: Mode, _: Option<&str>) -> Result<Written, SynthesisError> {
+    async fn draft(&self, assignment: &Assignment<'_>) -> Result<Draft, SynthesisError> {
         self.drafts.fetch_add(1, Ordering::SeqCst);
-        let revenue = snapshot.facts()[0].value.try_into().expect("a whole number");
-        Ok(Written { draft: draft(revenue), cost: UsdMicros(70) })
+        let revenue = assignment.snapshot.facts()[0].value.try_into().expect("a whole number");
+        assignment.meter.add(UsdMicros(70), Some(Tokens { input: 5, output: 2 }));
+        Ok(draft(revenue))
+    }
+
+    async fn review(&self, _: &Snapshot, _: &Draft, _: &Meter) -> Opinion {
+        Opinion::Skipped
     }
 }
 
@@ -86,12 +91,13 @@ impl Synthesizer for Clerk {
 fn office() -> (Pipeline, Arc<Filer>, Arc<Clerk>) {
     let (filer, clerk) = (Arc::new(Filer(Mutex::new(48_217))), Arc::new(Clerk::default()));
     let clock = Arc::new(FixedClock(OffsetDateTime::UNIX_EPOCH));
-    (Pipeline::new(Arc::clone(&filer) as _, Arc::clone(&clerk) as _, clock, 2), filer, clerk)
+    let writing = Writing { synthesizer: Arc::clone(&clerk) as _, attempts_max: 2, stand_in: None };
+    (Pipeline::new(Arc::clone(&filer) as _, writing, clock), filer, clerk)
 }
 
 async fn run(pipeline: &Pipeline, mode: Mode) -> (Draft, Run) {
     let run = pipeline.run(&Fundamentals { ticker: "CLDR".into(), mode, format: Format::Json }).await;
-    (run.outcome.as_ref().expect("a memo").draft().clone(), run)
+    (run.outcome.as_ref().expect("a memo").accepted.draft().clone(), run)
 }
 
 #[tokio::test]
@@ -100,9 +106,10 @@ async fn the_same_facts_are_written_about_once_and_gated_each_time() {
     let (first, paid) = run(&pipeline, Mode::Agent).await;
     let (again, free) = run(&pipeline, Mode::Agent).await;
     assert_eq!((&first, clerk.drafts.load(Ordering::SeqCst)), (&again, 1));
-    assert_eq!((paid.account.inference_cost, free.account.inference_cost), (UsdMicros(70), UsdMicros(0)));
+    assert_eq!((paid.account.usage.cost, free.account.usage.cost), (UsdMicros(70), UsdMicros(0)));
+    assert_eq!((paid.account.usage.tokens.map(|t| t.output), free.account.usage.tokens), (Some(2), None));
     assert_eq!((free.account.attempts, free.account.figures_checked), (1, 1), "a hit is judged like a draft");
-    assert_eq!(free.outcome.expect("a memo").report().figures_covered, 1);
+    assert_eq!(free.outcome.expect("a memo").accepted.report().figures_covered, 1);
 }
 
 #[tokio::test]
@@ -119,9 +126,9 @@ async fn other_facts_and_other_readers_get_a_memo_of_their_own() {
 async fn a_kept_memo_that_the_gate_refuses_is_written_anew() {
     let (pipeline, _, clerk) = office();
     let key = || Key::new(&snapshot(48_217), Mode::Agent, "clerk");
-    pipeline.memos.keep(key(), &draft(61_000));
+    pipeline.memos.keep(key(), &draft(61_000), false);
     let (memo, account) = run(&pipeline, Mode::Agent).await;
     assert_eq!((memo, clerk.drafts.load(Ordering::SeqCst)), (draft(48_217), 1));
     assert_eq!(account.account.attempts, 2, "the refused one was judged too");
-    assert_eq!(pipeline.memos.get(&key()), Some(draft(48_217)));
+    assert_eq!(pipeline.memos.get(&key()).map(|kept| kept.draft), Some(draft(48_217)));
 }

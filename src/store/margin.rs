@@ -106,6 +106,10 @@ pub struct MarginRow {
     pub data_cost_micros: i64,
     /// What drafts cost.
     pub inference_cost_micros: i64,
+    /// Tokens that models read; null where none was asked, or none said.
+    pub input_tokens: Option<i64>,
+    /// Tokens that models wrote, likewise.
+    pub output_tokens: Option<i64>,
     /// Revenue less costs. Refunds are not in it: what goes back was never booked as revenue.
     pub margin_micros: i64,
 }
@@ -154,7 +158,7 @@ pub async fn load_rows(
         "select run_id, started_at, finished_at, request_id, order_no, product, subject, mode, payer, payer_class, synthesizer, \
          gate_verdict, attempts, figures_checked, refusal_code, network, asset, price_atomic::text as price_atomic, settle_state, \
          settle_state = 'settled' as charged, transaction, call_chain_depth, revenue_micros, refund_micros, data_cost_micros, \
-         inference_cost_micros, revenue_micros - data_cost_micros - inference_cost_micros as margin_micros \
+         inference_cost_micros, input_tokens, output_tokens, revenue_micros - data_cost_micros - inference_cost_micros as margin_micros \
          from margins {WHERE} and ($6::uuid is null or (started_at, run_id) < (select started_at, run_id from runs where run_id = $6)) \
          order by started_at desc, run_id desc limit $7"
     );

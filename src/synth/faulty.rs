@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use async_trait::async_trait;
 
 use super::renderer::Renderer;
-use crate::memo::{Mode, Snapshot};
+use crate::memo::{Draft, Snapshot};
 use crate::money::UsdMicros;
-use crate::pipeline::port::{SynthesisError, Synthesizer, Written};
+use crate::pipeline::port::{Assignment, Meter, Opinion, SynthesisError, Synthesizer};
 
 /// What one lying draft is said to cost, so that the ledger shows a loss.
 const LIE_COST: UsdMicros = UsdMicros(1_200);
@@ -36,13 +36,17 @@ impl Synthesizer for Faulty {
         None
     }
 
-    async fn draft(&self, snapshot: &Snapshot, mode: Mode, feedback: Option<&str>) -> Result<Written, SynthesisError> {
-        let mut written = Renderer.draft(snapshot, mode, feedback).await?;
+    async fn draft(&self, assignment: &Assignment<'_>) -> Result<Draft, SynthesisError> {
+        let mut draft = Renderer.draft(assignment).await?;
         if self.lying.load(Ordering::SeqCst) {
-            let id = snapshot.facts().first().map_or("C1", |fact| fact.id.as_str());
-            written.draft.summary.push_str(&format!(" Revenue will reach $987.6 trillion [{id}]."));
-            written.cost = LIE_COST;
+            let id = assignment.snapshot.facts().first().map_or("C1", |fact| fact.id.as_str());
+            draft.summary.push_str(&format!(" Revenue will reach $987.6 trillion [{id}]."));
+            assignment.meter.add(LIE_COST, None);
         }
-        Ok(written)
+        Ok(draft)
+    }
+
+    async fn review(&self, _: &Snapshot, _: &Draft, _: &Meter) -> Opinion {
+        Opinion::Skipped
     }
 }

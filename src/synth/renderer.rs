@@ -2,9 +2,8 @@
 
 use async_trait::async_trait;
 
-use crate::memo::{Mode, Snapshot, render};
-use crate::money::UsdMicros;
-use crate::pipeline::port::{SynthesisError, Synthesizer, Written};
+use crate::memo::{Draft, Snapshot, render};
+use crate::pipeline::port::{Assignment, Meter, Opinion, SynthesisError, Synthesizer};
 
 /// Renders the facts as they are.
 #[derive(Clone, Copy, Debug, Default)]
@@ -20,7 +19,11 @@ impl Synthesizer for Renderer {
         Some(concat!("renderer ", env!("CARGO_PKG_VERSION")))
     }
 
-    async fn draft(&self, snapshot: &Snapshot, mode: Mode, _feedback: Option<&str>) -> Result<Written, SynthesisError> {
-        Ok(Written { draft: render::draft(snapshot, mode), cost: UsdMicros(0) })
+    async fn draft(&self, assignment: &Assignment<'_>) -> Result<Draft, SynthesisError> {
+        Ok(render::draft(assignment.snapshot, assignment.mode))
+    }
+
+    async fn review(&self, _: &Snapshot, _: &Draft, _: &Meter) -> Opinion {
+        Opinion::Skipped
     }
 }

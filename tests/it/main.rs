@@ -13,3 +13,4 @@ mod refunds;
 mod render;
 mod store;
 mod support;
+mod writers;

@@ -4,6 +4,7 @@ pub(crate) mod buyer;
 pub(crate) mod chain;
 pub(crate) mod database;
 pub(crate) mod facilitator;
+pub(crate) mod model;
 pub(crate) mod refusal;
 pub(crate) mod research;
 pub(crate) mod rows;

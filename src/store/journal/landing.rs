@@ -73,7 +73,7 @@ const LAND: &str = "select outcome, o_payment_id, o_state, o_other from journal_
      row(0, $1, $17, $18, $19, $20, $21, $22, $23, $24::text::numeric, null, now())::chain_evidence, $25, $26, $27, $28)";
 
 const END: &str = "select journal_end_landing(row($1, $2, 1, $3, $4, $5, $6, $7, now(), '')::answers, \
-     row($8, $9, $1, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25)::runs, $26, $27, $28)";
+     row($8, $9, $1, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $29, $30)::runs, $26, $27, $28)";
 
 impl Journal {
     /// The payment that a transfer was recorded as; `nonce` tells several of one transaction apart, and without it the one for
@@ -186,6 +186,8 @@ impl Journal {
             .bind(refund.refund_id)
             .bind(reason)
             .bind(refund.due_by)
+            .bind(run.tokens.map(|(input, _)| input))
+            .bind(run.tokens.map(|(_, output)| output))
             .fetch_one(self.pool())
             .await?;
         fault::point("after-end-landing");

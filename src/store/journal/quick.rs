@@ -35,14 +35,14 @@ const CLAIM_EVENTS: &str =
     "select id, 1, rail, 'none', 'claimed', 'claim', 1, '', now_us(), decode(repeat('00', 32), 'hex') from c_done";
 
 /// Decisions under claims that still hold: the answer or the refusal, its order, its run and, for an answer whose buyer still
-/// waits, the intent to settle. Parameters: one array a column, and the lease of the settle call ($27).
+/// waits, the intent to settle. Parameters: one array a column, with $6 and $31 (bodies) not as columns but taken by place, and the lease of the settle call ($27).
 const DECIDE: &str = "d_done as materialized (select x.*, v.seq, v.hash, v.rail, count(x.order_id) over (order by x.n) as nth \
      from unnest($1::uuid[], $2::text[], $3::integer[], $4::smallint[], $5::text[], $7::text[], $8::text[], $9::text[], $10::uuid[], $11::text[], $12::text[], $13::text[], $14::text[], $15::text[], \
      $16::text[], $17::text[], $18::text[], $19::integer[], $20::integer[], $21::text[], $22::bigint[], $23::bigint[], $24::integer[], \
-     $25::timestamptz[], $26::timestamptz[], $28::uuid[], $29::text[], $30::text[]) with ordinality as x(id, kind, epoch, \
+     $25::timestamptz[], $26::timestamptz[], $28::uuid[], $29::text[], $30::text[], $32::bigint[], $33::bigint[]) with ordinality as x(id, kind, epoch, \
      status, content_type, body_sha256, code, order_id, run_id, request_id, product, subject, mode, payer, payer_class, \
      synthesizer, verdict, attempts, figures, refused, data_cost, inference_cost, depth, started_at, finished_at, owner, intent, \
-     facilitator, n) join lateral (select e.seq, e.hash, e.rail, e.to_state, e.epoch from payment_events e where e.payment_id = x.id \
+     facilitator, input_tokens, output_tokens, n) join lateral (select e.seq, e.hash, e.rail, e.to_state, e.epoch from payment_events e where e.payment_id = x.id \
      order by e.seq desc limit 1) v on v.to_state = 'claimed' and v.epoch = x.epoch), \
      d_number as (update order_counter set last_no = last_no + (select count(order_id) from d_done) \
      where exists (select 1 from d_done where order_id is not null) returning last_no - (select count(order_id) from d_done) as base), \
@@ -52,8 +52,8 @@ const DECIDE: &str = "d_done as materialized (select x.*, v.seq, v.hash, v.rail,
      select c.order_id, b.base + c.nth, c.id from d_done c, d_number b where c.order_id is not null), \
      d_runs as (insert into runs (run_id, order_id, payment_id, request_id, product, subject, mode, payer, payer_class, synthesizer, \
      gate_verdict, attempts, figures_checked, refusal_code, data_cost_micros, inference_cost_micros, call_chain_depth, started_at, \
-     finished_at) select x.run_id, x.order_id, x.id, x.request_id, x.product, x.subject, x.mode, x.payer, x.payer_class, x.synthesizer, \
-     x.verdict, x.attempts, x.figures, x.refused, x.data_cost, x.inference_cost, x.depth, x.started_at, x.finished_at \
+     finished_at, input_tokens, output_tokens) select x.run_id, x.order_id, x.id, x.request_id, x.product, x.subject, x.mode, x.payer, x.payer_class, x.synthesizer, \
+     x.verdict, x.attempts, x.figures, x.refused, x.data_cost, x.inference_cost, x.depth, x.started_at, x.finished_at, x.input_tokens, x.output_tokens \
      from d_done x where x.run_id is not null), \
      d_attempts as (insert into settle_attempts (payment_id, attempt, owner, lease_until, request_sha256, request) \
      select x.id, 1, x.owner, now() + make_interval(secs => $27::integer), x.intent, ($31::text[])[x.n::integer] \
@@ -104,7 +104,7 @@ fn joined(kinds: &[Kind], tells: bool) -> String {
     for kind in kinds {
         let (expressions, moves, done, parameters) = match kind {
             Kind::Claim => (CLAIM, CLAIM_EVENTS, "c_done", 20),
-            Kind::Decision => (DECIDE, DECIDE_EVENTS, "d_done", 31),
+            Kind::Decision => (DECIDE, DECIDE_EVENTS, "d_done", 33),
             Kind::Record => (RECORD, RECORD_EVENTS, "r_done", 6),
         };
         let (separator, union) = if with.is_empty() { ("with ", "") } else { (", ", " union all ") };
@@ -148,8 +148,8 @@ mod tests {
     fn parameters_are_numbered_through_and_none_is_left_out() {
         for (kinds, parameters) in [
             (vec![Kind::Claim], 20),
-            (vec![Kind::Decision, Kind::Record], 37),
-            (vec![Kind::Claim, Kind::Decision, Kind::Record], 57),
+            (vec![Kind::Decision, Kind::Record], 39),
+            (vec![Kind::Claim, Kind::Decision, Kind::Record], 59),
         ] {
             let text = statement(&kinds, true);
             assert!((1..=parameters).all(|n| text.contains(&format!("${n}:"))), "{text}");

@@ -166,6 +166,8 @@ pub struct RunRow {
     pub data_cost: UsdMicros,
     /// What the drafts cost.
     pub inference_cost: UsdMicros,
+    /// Tokens that models read and wrote; None where none was asked, or none said.
+    pub tokens: Option<(i64, i64)>,
     /// Hops of the inbound call chain.
     pub call_chain_depth: i32,
     /// When it began.

@@ -168,6 +168,8 @@ impl Transition for DecisionOf {
             .bind(column(group, |d| d.intent.as_ref().map(|intent| intent.sha256.as_str())))
             .bind(column(group, |d| d.facilitator.as_str()))
             .bind(column(group, |d| d.intent.as_ref().map(|intent| intent.body.as_str())))
+            .bind(column(group, |d| d.run.as_ref().and_then(|r| r.tokens).map(|(input, _)| input)))
+            .bind(column(group, |d| d.run.as_ref().and_then(|r| r.tokens).map(|(_, output)| output)))
     }
 
     fn written(&self) -> bool {

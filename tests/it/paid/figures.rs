@@ -82,7 +82,7 @@ fn draft_of(answer: &Value) -> Draft {
 }
 
 async fn sold(service: &Service, key: u8, query: &str) -> Value {
-    let (_, reply) = Buyer::new(service, key).buy(&Ask::get(&format!("/research/fundamentals?{query}"))).await;
+    let reply = Buyer::new(service, key).buy_there(&Ask::get(&format!("/research/fundamentals?{query}"))).await;
     assert_eq!(reply.status, 200, "{}", reply.text());
     if reply.header("content-type") == Some("application/json") { reply.json() } else { reply.text().into() }
 }

@@ -33,7 +33,10 @@ async fn a_get_is_sold_in_version_2_and_leaves_exactly_its_rows() {
     let body = reply.json();
     assert_eq!((&body["product"], &body["status"]), (&"research:fundamentals".into(), &"ok".into()));
     assert_eq!(body["subject"]["ticker"], "ACME");
-    assert_eq!(body["sourcing"], json!({"passed": true, "figures_checked": 2, "figures_covered": 2, "attempts": 1}));
+    assert_eq!(
+        body["sourcing"],
+        json!({"passed": true, "figures_checked": 2, "figures_covered": 2, "attempts": 1, "judge": "skipped"})
+    );
     assert_eq!(body["facts"][0]["accession"], "0000000001-26-000001");
     assert_eq!(body["citations"], json!(["C1"]));
     assert_eq!(body["order_id"].as_str(), reply.header("x-order-id"));

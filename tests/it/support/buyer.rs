@@ -140,6 +140,13 @@ impl Buyer {
         x402::pay(terms, &self.key, next_nonce(), now_s)
     }
 
+    /// Asks, and pays what is asked there: for a subject that the test's own source does not know.
+    pub(crate) async fn buy_there(&self, ask: &Ask) -> Reply {
+        let first = self.send(ask, None).await;
+        assert_eq!(first.status, 402, "{}", first.text());
+        self.send(ask, Some(&self.sign_for(&offer_of(&first, Version::V2), now_s()))).await
+    }
+
     /// Signs and sends one payment in version 2.
     pub(crate) async fn buy(&self, ask: &Ask) -> (OutgoingPayment, Reply) {
         let payment = self.sign(Version::V2).await;

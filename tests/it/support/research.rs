@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use jim::memo::{Coverage, Currency, Draft, Fact, Mode, Provenance, Section, Snapshot, Subject, Unit};
+use jim::memo::{Coverage, Currency, Draft, Fact, Provenance, Section, Snapshot, Subject, Unit};
 use jim::money::UsdMicros;
-use jim::pipeline::port::{Lookup, Source, SourceError, SynthesisError, Synthesizer, Written};
+use jim::pipeline::port::{Assignment, Lookup, Meter, Opinion, Source, SourceError, SynthesisError, Synthesizer};
 use time::OffsetDateTime;
 use tokio::sync::Notify;
 
@@ -138,14 +138,15 @@ impl Synthesizer for Scribe {
         None
     }
 
-    async fn draft(&self, snapshot: &Snapshot, _: Mode, _: Option<&str>) -> Result<Written, SynthesisError> {
+    async fn draft(&self, assignment: &Assignment<'_>) -> Result<Draft, SynthesisError> {
+        let snapshot = assignment.snapshot;
         self.drafts.fetch_add(1, Ordering::SeqCst);
         let honest = "Revenue was $1.2 billion [C1].";
         let (text, cost) = match &self.manner {
             Manner::Honest => (honest, 0),
             Manner::Lying => ("The zanzibar plan brings revenue to $987.6 trillion [C1].", LIE_COST),
             Manner::Silent => ("Little is known.", 0),
-            Manner::Erring => return Err(SynthesisError("model at secret-host.internal is down".into())),
+            Manner::Erring => return Err(SynthesisError::Unavailable("model at secret-host.internal is down".into())),
             Manner::Panicking => panic!("a synthesizer with a bug"),
             Manner::Held(gate) => {
                 gate.notified().await;
@@ -161,6 +162,11 @@ impl Synthesizer for Scribe {
             summary: text.into(),
             sections: vec![Section { heading: "Income".into(), markdown: text.into() }],
         };
-        Ok(Written { draft, cost: UsdMicros(cost) })
+        assignment.meter.add(UsdMicros(cost), None);
+        Ok(draft)
+    }
+
+    async fn review(&self, _: &Snapshot, _: &Draft, _: &Meter) -> Opinion {
+        Opinion::Skipped
     }
 }
