@@ -211,11 +211,11 @@ impl Contents<'_> {
             result.problems.push(Problem::AnchorHeadMismatch);
         }
         match (anchor.is_signed(self.keys), last) {
+            // what a held key signed is compared with nothing that anybody could write
+            (Some(true), _) | (None, None) => {}
             (Some(false), _) => result.problems.push(Problem::AnchorSignatureInvalid),
-            (_, None) => {}
-            (signed, Some(last)) => {
-                let key = last.key_id.as_ref().or(self.log.found.signed_key.as_ref());
-                if signed.is_none() && key != Some(&anchor.key_id) {
+            (None, Some(last)) => {
+                if last.key_id.as_ref().or(self.log.found.signed_key.as_ref()) != Some(&anchor.key_id) {
                     result.problems.push(Problem::AnchorKeyIdMismatch);
                 }
                 if last.count != Some(anchor.count) {
