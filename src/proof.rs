@@ -18,6 +18,7 @@ pub mod chain;
 pub mod dialect;
 pub mod evidence;
 pub mod key;
+pub mod order;
 pub mod output;
 pub mod verdict;
 pub mod vocabulary;

@@ -1,14 +1,14 @@
 //! Baselines: what every check said when the work began, section 1, and the document that keeps them.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::address::merkle_root;
 use super::evidence::{self, Evidence, Workspace};
 use super::vocabulary::Status;
 use crate::canonical::{self, Scratch, View};
 
-/// A baseline document. Only [`Baseline::build`] makes one.
-#[derive(Clone, Debug, Serialize)]
+/// A baseline document. [`Baseline::build`] makes one, [`Baseline::parse`] takes one up that holds.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Baseline {
     baseline_id: String,
@@ -82,6 +82,17 @@ impl Baseline {
             "createdAt": created_at, "workspace": workspace, "checkIds": check_ids, "root": root,
         }));
         Ok(Self { baseline_id, created_at, workspace, checks, root })
+    }
+
+    /// Takes up a file, when everything in it can be derived again.
+    pub fn parse(text: &str) -> Result<Self, Vec<Flaw>> {
+        let flaws = read(text).flaws;
+        if flaws.is_empty() { serde_json::from_str(text).map_err(|_| vec![Flaw::Material]) } else { Err(flaws) }
+    }
+
+    /// The state that its records were made on.
+    pub fn workspace(&self) -> &Workspace {
+        &self.workspace
     }
 
     /// Its id.

@@ -152,6 +152,12 @@ impl Chain {
         Ok(Self::resume(Tail { workspace_key: workspace_key.to_owned(), head, records, lines: walk.lines() }))
     }
 
+    /// Where the next segment begins, when nothing was appended since.
+    pub(super) fn into_tail(self) -> Tail {
+        let Self { workspace_key, head, records, lines, .. } = self;
+        Tail { workspace_key, head, records, lines }
+    }
+
     /// Evidence and marker lines so far.
     pub fn records(&self) -> u64 {
         self.records

@@ -94,12 +94,31 @@ pub struct Workspace {
 }
 
 /// A record: an observation with the address of its content. Only [`Evidence::seal`] makes one.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Stated")]
 pub struct Evidence {
     #[serde(flatten)]
     observed: Observation,
     #[serde(rename = "evidenceId")]
     id: String,
+}
+
+/// A record as somebody states it.
+#[derive(Deserialize)]
+struct Stated {
+    #[serde(flatten)]
+    observed: Observation,
+    #[serde(rename = "evidenceId")]
+    id: String,
+}
+
+impl TryFrom<Stated> for Evidence {
+    type Error = Unsealable;
+
+    fn try_from(stated: Stated) -> Result<Self, Unsealable> {
+        let sealed = Self::seal(stated.observed)?;
+        if sealed.id == stated.id { Ok(sealed) } else { Err(Unsealable::OtherContent) }
+    }
 }
 
 /// The observation cannot be addressed.
@@ -108,6 +127,9 @@ pub enum Unsealable {
     /// A duration that is no number, or less than nothing.
     #[error("the duration is not a finite number of milliseconds")]
     Duration,
+    /// A stated id that is not the address of the content, or content that we do not know.
+    #[error("the id of the record is not the address of its content")]
+    OtherContent,
 }
 
 impl Workspace {
