@@ -470,3 +470,6 @@ pub const PROOF_DOCUMENT_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// Problems of one kind that a verification names. A log in which every line is bad says so a thousand times, then is silent.
 pub const PROBLEMS_NAMED_MAX: usize = 1000;
+
+/// Bytes of an order's bundle, and of an answer, that `jim verify --answer` holds in memory. An order has about 40,000.
+pub const PROOF_ORDER_BYTES_MAX: u64 = 64 * 1024 * 1024;

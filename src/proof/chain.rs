@@ -185,8 +185,7 @@ impl Chain {
     pub fn checkpoint(&mut self, at: &str, key: &dyn Sign) {
         let head = self.head.to_string();
         let workspace_key = self.workspace_key.clone();
-        let payload =
-            CheckpointPayload { count: self.records, head: head.clone(), workspace_key: &workspace_key, at };
+        let payload = CheckpointPayload { count: self.records, head: head.clone(), workspace_key: &workspace_key, at };
         let text = serde_json::to_string(&payload).expect("text and numbers serialize");
         let mut tape = canonical::Tape::default();
         let view = tape.read(&text).expect("what was written is JSON");

@@ -223,30 +223,48 @@ impl Desk {
 pub fn open(work: &Work<'_>, desk: &Desk, key: &dyn Sign) -> Opened {
     let baseline = &desk.baseline;
     let mut chain = Chain::begin(&workspace_key(work.order_id));
-    chain.marker(work.at, "baseline/established", &members(json!({
-        "baselineId": baseline.id(), "root": baseline.root(), "checks": baseline.checks().len(),
-        "apiSurface": null, "scriptDigests": 0,
-    })));
-    chain.marker(work.at, "baseline/saved", &members(json!({
-        "digest": desk.file_sha256, "bytes": desk.file.encode_utf16().count(),
-    })));
+    chain.marker(
+        work.at,
+        "baseline/established",
+        &members(json!({
+            "baselineId": baseline.id(), "root": baseline.root(), "checks": baseline.checks().len(),
+            "apiSurface": null, "scriptDigests": 0,
+        })),
+    );
+    chain.marker(
+        work.at,
+        "baseline/saved",
+        &members(json!({
+            "digest": desk.file_sha256, "bytes": desk.file.encode_utf16().count(),
+        })),
+    );
     let records = records(work, Some(baseline.id()));
     for record in &records {
         chain.evidence(work.at, record);
     }
     let (grade, regressions) = conclude(&records, baseline);
     let root = merkle_root(records.iter().map(Evidence::id));
-    chain.marker(work.at, "proof/verified", &members(json!({
-        "grade": grade, "root": root, "changed": work.inputs.dirty().len(), "attribution": "declared",
-        "preExistingExcluded": 0, "regressions": regressions, "confidence": null,
-        "orderId": work.order_id, "baselineId": baseline.id(), "ruleRegistry": registry_digest(),
-        "factsDigest": work.inputs.facts, "memoDigest": work.inputs.memo,
-    })));
+    chain.marker(
+        work.at,
+        "proof/verified",
+        &members(json!({
+            "grade": grade, "root": root, "changed": work.inputs.dirty().len(), "attribution": "declared",
+            "preExistingExcluded": 0, "regressions": regressions, "confidence": null,
+            "orderId": work.order_id, "baselineId": baseline.id(), "ruleRegistry": registry_digest(),
+            "factsDigest": work.inputs.facts, "memoDigest": work.inputs.memo,
+        })),
+    );
     Opened { segment: chain.seal(work.at, key), grade, root }
 }
 
 /// Writes the segment of an outcome.
-pub fn end(tail: Tail, grade: Option<Grade>, outcome: Outcome<'_>, at: &str, key: &dyn Sign) -> Result<Segment, NotProven> {
+pub fn end(
+    tail: Tail,
+    grade: Option<Grade>,
+    outcome: Outcome<'_>,
+    at: &str,
+    key: &dyn Sign,
+) -> Result<Segment, NotProven> {
     let (label, data) = match outcome {
         Outcome::Delivered { body_sha256, tx } => {
             if let Some(grade) = Some(grade.unwrap_or(Grade::NoBaseline)).filter(|grade| *grade != Grade::Proven) {

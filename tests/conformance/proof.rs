@@ -4,6 +4,8 @@ mod addressing;
 mod bundles;
 mod chains;
 mod jcs;
+mod orders;
+mod tamper;
 
 use std::path::Path;
 

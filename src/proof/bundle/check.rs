@@ -139,8 +139,7 @@ impl Contents<'_> {
         let text = self.manifest.take();
         let mut tape = Tape::default();
         let manifest = text.as_deref().and_then(|text| tape.read(text).ok()).filter(|manifest| manifest.is_object());
-        result.workspace_key =
-            manifest.and_then(|m| m.get_text("workspaceKey")).map(|key| key.to_str().into_owned());
+        result.workspace_key = manifest.and_then(|m| m.get_text("workspaceKey")).map(|key| key.to_str().into_owned());
         manifest::check_dialect(manifest, &mut result);
         manifest::check_files(manifest, &self.present, &mut result);
         self.judge_log(&mut result);

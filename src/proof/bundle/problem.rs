@@ -267,7 +267,9 @@ impl fmt::Display for Problem {
             Self::DigestMismatch { path, stated, computed } => {
                 write!(f, "{path} has the digest {computed}, the manifest says {stated}")
             }
-            Self::SizeMismatch { path, computed } => write!(f, "{path} has {computed} bytes, the manifest says otherwise"),
+            Self::SizeMismatch { path, computed } => {
+                write!(f, "{path} has {computed} bytes, the manifest says otherwise")
+            }
             Self::UnlistedFile { path } => write!(f, "{path} is there and not listed"),
             Self::EvidenceLogMissing => f.write_str("there is no evidence.jsonl"),
             Self::LogEmpty => f.write_str("the log has no lines"),

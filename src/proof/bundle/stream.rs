@@ -241,7 +241,11 @@ impl<R: Read> Stream<R> {
         let (mut depth, mut in_string) = (0u64, false);
         loop {
             let Some(byte) = self.peek()? else { return Err(self.fault()) };
-            if !in_string && depth == 0 && !text.is_empty() && matches!(byte, b',' | b'}' | b']' | b' ' | b'\t' | b'\n' | b'\r') {
+            if !in_string
+                && depth == 0
+                && !text.is_empty()
+                && matches!(byte, b',' | b'}' | b']' | b' ' | b'\t' | b'\n' | b'\r')
+            {
                 break;
             }
             self.at += 1;

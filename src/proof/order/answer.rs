@@ -157,7 +157,8 @@ fn read_body(body: &[u8]) -> Result<(Snapshot, Draft, Inputs), Finding> {
     let parsed: Body = serde_json::from_str(text).map_err(|error| unread(error.to_string()))?;
     let mut tape = canonical::Tape::default();
     let view = tape.read(text).map_err(|error| unread(error.to_string()))?;
-    let member = |name| Some(canonical::sha256_hex(View::get(view, name)?.canonical(&mut canonical::Scratch::default())));
+    let member =
+        |name| Some(canonical::sha256_hex(View::get(view, name)?.canonical(&mut canonical::Scratch::default())));
     let inputs = Inputs { facts: member("facts").unwrap_or_default(), memo: member("memo") };
     let Memo { title, summary, sections, markdown } = parsed.memo;
     let draft = Draft { title, summary, sections };
@@ -176,7 +177,11 @@ impl Recorded {
         for line in log.split('\n') {
             match walk.step(line.as_bytes()).map(|step| step.entry) {
                 Some(Entry::Evidence(Some(record))) => {
-                    recorded.rules.push((text(record, "checkId"), text(record, "status"), text(record, "outputDigest")));
+                    recorded.rules.push((
+                        text(record, "checkId"),
+                        text(record, "status"),
+                        text(record, "outputDigest"),
+                    ));
                 }
                 Some(Entry::Marker(marker)) => {
                     let Some((label, payload)) = marker.label().zip(marker.payload) else { continue };
@@ -202,9 +207,8 @@ impl Recorded {
             findings.push(Finding::NoBaseline);
             return;
         };
-        let current = |id: &str| {
-            self.rules.iter().find(|(rule, ..)| rule == id).and_then(|(_, status, _)| Status::parse(status))
-        };
+        let current =
+            |id: &str| self.rules.iter().find(|(rule, ..)| rule == id).and_then(|(_, status, _)| Status::parse(status));
         let known = baseline.checks().iter().map(|check| check.observed().check_id.as_str());
         let new = self.rules.iter().map(|(rule, ..)| rule.as_str()).filter(|id| baseline.status(id).is_none());
         let (recomputed, _) = grade_of(known.chain(new).map(|id| (baseline.status(id), current(id))));
