@@ -5,16 +5,19 @@
 //!
 //! - [`vocabulary`] and [`dialect`]: the closed word lists and the fingerprint over them;
 //! - [`address`], [`output`], [`evidence`], [`baseline`]: what is addressed, and how;
-//! - [`verdict`], [`claim`]: what a run means;
+//! - [`verdict`], [`claim`], [`confidence`]: what a run means;
 //! - [`key`], [`walk`], [`chain`], [`anchor`], [`audit`]: the log, reading and writing it;
 //! - [`bundle`]: the exchange format, produced and verified;
 //! - [`order`]: the chain of one sale.
 
 pub mod address;
 pub mod anchor;
+pub mod audit;
 pub mod baseline;
 pub mod bundle;
 pub mod chain;
+pub mod claim;
+pub mod confidence;
 pub mod dialect;
 pub mod evidence;
 pub mod key;

@@ -2,6 +2,7 @@
 
 use jim::canonical::{self, Scratch, Tape};
 use jim::proof::address::{dirt_digest, merkle_root};
+use jim::proof::confidence::{History, Impact, Trust};
 use jim::proof::dialect::{Dialect, adjudicate, fingerprint};
 use jim::proof::evidence::{Evidence, Observation, is_self_addressed};
 use jim::proof::key::encode_signature;
@@ -149,5 +150,31 @@ fn signatures() {
         assert_eq!(keys.check(&id, message.as_bytes(), signature.trim_end_matches('=')), Some(false));
         assert_eq!(keys.check("0000000000000000", message.as_bytes(), signature), None);
         assert_eq!(encode_signature(&[0; 64]).len(), signature.len());
+    }
+}
+
+#[test]
+fn confidence() {
+    for case in cases(&vectors("evidence.json"), "confidence_model") {
+        let number = |name: &str| case[name].as_f64().unwrap_or_else(|| panic!("{name} in {case}"));
+        let history =
+            History { runs: number("runs") as u32, passes: number("passes") as u32, flips: number("flips") as u32 };
+        let impact = [Impact::Exact, Impact::Prefix, Impact::Wildcard][match number("impact") {
+            1.0 => 0,
+            0.7 => 1,
+            _ => 2,
+        }];
+        let trust = [Trust::Organic, Trust::Synthetic, Trust::Drifted]
+            .into_iter()
+            .find(|t| t.false_pass() == number("falsePass"));
+        let trust = trust.expect("a known chance");
+        for (got, want) in [
+            (history.prior(impact), number("priorHealthy")),
+            (history.false_fail(), number("falseFail")),
+            (history.posterior(impact, trust, true), number("after_pass")),
+            (history.posterior(impact, trust, false), number("after_fail")),
+        ] {
+            assert!((got - want).abs() < 1e-12, "{got} for {case}");
+        }
     }
 }
