@@ -37,8 +37,31 @@ pub fn address(value: &Value) -> String {
 pub fn hex(bytes: &[u8]) -> String {
     // by table: a formatter costs a microsecond for a digest, and every request has one
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digit = |nibble: u8| char::from(DIGITS[usize::from(nibble)]);
-    bytes.iter().flat_map(|b| [digit(b >> 4), digit(b & 15)]).collect()
+    let mut digits = Vec::with_capacity(bytes.len() * 2);
+    for byte in bytes {
+        digits.extend([DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
+    }
+    String::from_utf8(digits).expect("hex digits are ASCII")
+}
+
+/// Bytes at the start of a string that stand for themselves: no quote, no backslash, no control character. Eight at a time.
+pub(crate) fn plain_len(bytes: &[u8]) -> usize {
+    const ONES: u64 = u64::from_ne_bytes([1; 8]);
+    const TOPS: u64 = u64::from_ne_bytes([0x80; 8]);
+    let below = |word: u64, bound: u64| word.wrapping_sub(ONES * bound) & !word & TOPS;
+    let mut at = 0;
+    while let Some(eight) = bytes.get(at..at + 8).and_then(|eight| <[u8; 8]>::try_from(eight).ok()) {
+        let word = u64::from_le_bytes(eight);
+        let special =
+            below(word, 0x20) | below(word ^ (ONES * u64::from(b'"')), 1) | below(word ^ (ONES * u64::from(b'\\')), 1);
+        if special != 0 {
+            // a borrow can only mark bytes above one that is special itself
+            return at + special.trailing_zeros() as usize / 8;
+        }
+        at += 8;
+    }
+    let rest = &bytes[at.min(bytes.len())..];
+    at + rest.iter().position(|byte| *byte < 0x20 || matches!(byte, b'"' | b'\\')).unwrap_or(rest.len())
 }
 
 fn write_value(value: &Value, out: &mut Vec<u8>) {
@@ -147,6 +170,21 @@ mod tests {
     fn keys_stand_in_utf16_order() {
         let value = json!({"\u{e000}": 1, "\u{10000}": 2, "a": 3, "\u{7}": "\u{7f}\u{2028}"});
         assert_eq!(canonical_json(&value), "{\"\\u0007\":\"\u{7f}\u{2028}\",\"a\":3,\"\u{10000}\":2,\"\u{e000}\":1}");
+    }
+
+    #[test]
+    fn plain_bytes_are_counted_up_to_the_first_that_is_not() {
+        for special in 0..=255u8 {
+            for at in 0..20 {
+                let mut bytes = vec![b'a'; 20];
+                bytes[at] = special;
+                bytes[19] = b'"';
+                let is_plain = special >= 0x20 && special != b'"' && special != b'\\';
+                assert_eq!(plain_len(&bytes), if is_plain { 19 } else { at }, "{special} at {at}");
+            }
+        }
+        assert_eq!(plain_len("é\u{1f600}\u{7f}".as_bytes()), 7);
+        assert_eq!(plain_len(b""), 0);
     }
 
     fn any_json() -> impl Strategy<Value = Value> {

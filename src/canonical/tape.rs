@@ -8,7 +8,7 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
-use super::{write_number, write_string};
+use super::{plain_len, write_number, write_string};
 use crate::limits;
 
 /// The text is not one JSON value, or is nested deeper than [`limits::PROOF_DEPTH_MAX`].
@@ -25,8 +25,11 @@ enum Kind {
     True,
     False,
     Number,
-    /// No escape stands in it: the text is what it says.
+    /// No escape stands in it: the text is what it says, and canonical.
     Plain,
+    /// Escapes stand in it, each of them the canonical one.
+    Canonical,
+    /// An escape stands in it that canonical text writes otherwise.
     Escaped,
     Array,
     Object,
@@ -172,14 +175,18 @@ impl Reader<'_> {
         let mut kind = Kind::Plain;
         self.at = start;
         loop {
+            self.at += plain_len(&self.bytes[self.at..]);
             match *self.bytes.get(self.at)? {
                 b'"' => break,
                 b'\\' => {
-                    kind = Kind::Escaped;
+                    let escape = *self.bytes.get(self.at + 1)?;
+                    kind = match kind {
+                        Kind::Plain | Kind::Canonical if !matches!(escape, b'u' | b'/') => Kind::Canonical,
+                        _ => Kind::Escaped,
+                    };
                     self.at += escape_len(&self.bytes[self.at..])?;
                 }
-                0..0x20 => return None,
-                _ => self.at += 1,
+                _ => return None,
             }
         }
         self.push(kind, start, self.at);
@@ -233,7 +240,7 @@ impl<'t> View<'t> {
     /// The text of the value as it stands.
     pub fn raw(self) -> &'t str {
         let item = self.item();
-        let quote = usize::from(matches!(item.kind, Kind::Plain | Kind::Escaped));
+        let quote = usize::from(matches!(item.kind, Kind::Plain | Kind::Canonical | Kind::Escaped));
         &self.text[item.start as usize - quote..item.end as usize + quote]
     }
 
@@ -252,7 +259,7 @@ impl<'t> View<'t> {
         let item = self.item();
         let escaped = match item.kind {
             Kind::Plain => false,
-            Kind::Escaped => true,
+            Kind::Canonical | Kind::Escaped => true,
             _ => return None,
         };
         Some(Text { raw: &self.text[item.start as usize..item.end as usize], escaped })
@@ -324,7 +331,7 @@ impl<'t> View<'t> {
             Kind::Null => out.extend_from_slice(b"null"),
             Kind::True => out.extend_from_slice(b"true"),
             Kind::False => out.extend_from_slice(b"false"),
-            Kind::Plain => out.extend_from_slice(self.raw().as_bytes()),
+            Kind::Plain | Kind::Canonical => out.extend_from_slice(self.raw().as_bytes()),
             Kind::Escaped => write_string(&self.text().expect("a string").bytes(), out),
             Kind::Number => {
                 let raw = self.raw();

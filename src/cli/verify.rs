@@ -27,7 +27,7 @@ pub(super) struct Verify {
     #[arg(long, value_name = "BODY")]
     answer: Option<PathBuf>,
     /// Public key of the workspace in PEM form; may be given several times.
-    #[arg(long = "key", visible_alias = "keys", value_name = "PUB.pem", num_args = 1..)]
+    #[arg(long = "key", alias = "keys", value_name = "PUB.pem")]
     keys: Vec<PathBuf>,
     /// Print the result as one JSON object.
     #[arg(long)]

@@ -75,19 +75,6 @@ pub enum Broken {
 }
 
 #[derive(Serialize)]
-struct Envelope<'a, P> {
-    v: u8,
-    kind: &'static str,
-    at: &'a str,
-    prev: String,
-    payload: P,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    sig: Option<String>,
-    #[serde(rename = "keyId", skip_serializing_if = "Option::is_none")]
-    key_id: Option<&'a str>,
-}
-
-#[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct CheckpointPayload<'a> {
     count: u64,
@@ -165,7 +152,7 @@ impl Chain {
 
     /// Appends a record.
     pub fn evidence(&mut self, at: &str, record: &Evidence) {
-        self.line("evidence", at, record, None);
+        self.line("evidence", at, record.json(), "");
         self.records += 1;
     }
 
@@ -177,7 +164,8 @@ impl Chain {
             .map(|(name, value)| (name.clone(), value.clone()))
             .collect();
         let head_ref = is_protected(label).then(|| self.head.to_string());
-        self.line("marker", at, MarkerPayload { label, data: &data, head_ref }, None);
+        let payload = MarkerPayload { label, data: &data, head_ref };
+        self.line("marker", at, &serde_json::to_string(&payload).expect("JSON values serialize"), "");
         self.records += 1;
     }
 
@@ -191,7 +179,7 @@ impl Chain {
         let view = tape.read(&text).expect("what was written is JSON");
         let signed = super::walk::signed_bytes(view, &mut canonical::Scratch::default());
         let sig = encode_signature(&key.sign(&signed));
-        self.line("checkpoint", at, &payload, Some((sig.clone(), key.key_id())));
+        self.line("checkpoint", at, &text, &format!(",\"sig\":\"{sig}\",\"keyId\":\"{}\"", key.key_id()));
         self.sealed = Some(Anchor {
             v: 1,
             key_id: key.key_id().to_owned(),
@@ -211,11 +199,16 @@ impl Chain {
         Segment { bytes, checkpoint, tail: Tail { workspace_key, head, records, lines } }
     }
 
-    fn line(&mut self, kind: &'static str, at: &str, payload: impl Serialize, signed: Option<(String, &str)>) {
-        let (sig, key_id) = signed.unzip();
-        let envelope = Envelope { v: 2, kind, at, prev: self.head.to_string(), payload, sig, key_id };
+    /// Writes an envelope around a payload of JSON text. `signed` stands after it.
+    fn line(&mut self, kind: &'static str, at: &str, payload: &str, signed: &str) {
+        let at = serde_json::to_string(at).expect("text serializes");
         let start = self.bytes.len();
-        serde_json::to_writer(&mut self.bytes, &envelope).expect("text, numbers and lists of them serialize");
+        let prev = self.head;
+        let parts =
+            ["{\"v\":2,\"kind\":\"", kind, "\",\"at\":", &at, ",\"prev\":\"", &prev.to_string(), "\",\"payload\":"];
+        for part in parts.into_iter().chain([payload, signed, "}"]) {
+            self.bytes.extend_from_slice(part.as_bytes());
+        }
         self.head = Digest::of(&self.bytes[start..]);
         self.bytes.push(b'\n');
         self.lines += 1;

@@ -101,6 +101,9 @@ pub struct Evidence {
     observed: Observation,
     #[serde(rename = "evidenceId")]
     id: String,
+    /// The record as lines carry it.
+    #[serde(skip)]
+    json: String,
 }
 
 /// A record as somebody states it.
@@ -162,13 +165,21 @@ impl Evidence {
         let text = serde_json::to_string(&observed).expect("text, numbers and lists of them serialize");
         let mut tape = Tape::default();
         let view = tape.read(&text).expect("what was written is JSON");
-        let id = canonical::sha256_hex(view.canonical(&mut Scratch::default()));
-        Ok(Self { observed, id })
+        let mut scratch = Scratch::default();
+        let content = std::str::from_utf8(view.canonical(&mut scratch)).expect("canonical text is UTF-8");
+        let id = canonical::sha256_hex(content.as_bytes());
+        let json = format!("{},\"evidenceId\":\"{id}\"}}", &content[..content.len() - 1]);
+        Ok(Self { observed, id, json })
     }
 
     /// What was observed.
     pub fn observed(&self) -> &Observation {
         &self.observed
+    }
+
+    /// The record as JSON, in canonical order with its id at the end.
+    pub fn json(&self) -> &str {
+        &self.json
     }
 
     /// The address of the content.

@@ -3,6 +3,7 @@
 mod addressing;
 mod bundles;
 mod chains;
+mod command;
 mod jcs;
 mod orders;
 mod tamper;

@@ -80,7 +80,7 @@ impl<'k> Log<'k> {
         self.hasher.update(bytes);
         self.bytes += bytes.len() as u64;
         let mut rest = bytes;
-        while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+        while let Some(end) = memchr::memchr(b'\n', rest) {
             if self.carry.is_empty() {
                 self.line(&rest[..end]);
             } else {

@@ -5,7 +5,7 @@
 
 use std::io::{self, Read};
 
-use crate::canonical::Tape;
+use crate::canonical::{Tape, plain_len};
 use crate::limits;
 
 /// Bytes that are read, and that are handed out, at once.
@@ -159,7 +159,7 @@ impl<R: Read> Stream<R> {
                 return Err(self.fault());
             }
             let rest = &self.buffer[self.at..];
-            let run = rest.iter().position(|byte| is_special(*byte)).unwrap_or(rest.len());
+            let run = plain_len(rest);
             block.extend_from_slice(&rest[..run]);
             self.at += run;
             match rest.get(run) {
@@ -270,10 +270,6 @@ impl<R: Read> Stream<R> {
             Err(error) => Err(Fault::Json(start + error.byte as u64)),
         }
     }
-}
-
-fn is_special(byte: u8) -> bool {
-    byte < 0x20 || byte == b'"' || byte == b'\\'
 }
 
 fn push(c: char, out: &mut Vec<u8>) {
