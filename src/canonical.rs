@@ -5,11 +5,13 @@
 //! produce is a [`Value`] or a type of our own, which can hold neither a lone surrogate nor an infinity.
 
 mod tape;
+mod text;
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-pub use tape::{NotJson, Scratch, Tape, Text, View};
+pub use tape::{NotJson, Scratch, Tape, View};
+pub use text::Text;
 
 /// The canonical text of a JSON value.
 pub fn canonical_json(value: &Value) -> String {

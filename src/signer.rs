@@ -117,8 +117,8 @@ impl Signer {
     }
 }
 
+#[expect(clippy::misnamed_getters, reason = "the protocol names keys by their PEM text: another name of the same key")]
 impl proof::key::Sign for Signer {
-    /// The protocol names keys by their PEM text, so this is another name for the same key than [`Signer::key_id`].
     fn key_id(&self) -> &str {
         &self.proof_key_id
     }

@@ -5,9 +5,9 @@
 //! value stands; canonical text is copied from there. It is used again for the next text, so that a walk over a million lines
 //! allocates nothing.
 
-use std::borrow::Cow;
 use std::cmp::Ordering;
 
+use super::text::Text;
 use super::{plain_len, write_number, write_string};
 use crate::limits;
 
@@ -63,13 +63,6 @@ pub struct View<'t> {
     tape: &'t Tape,
     text: &'t str,
     at: u32,
-}
-
-/// A string of a text that was read.
-#[derive(Clone, Copy, Debug)]
-pub struct Text<'t> {
-    raw: &'t str,
-    escaped: bool,
 }
 
 impl Tape {
@@ -391,189 +384,5 @@ fn is_plain_integer(raw: &[u8]) -> bool {
     raw.len() <= 15 && raw[0] != b'-' && raw.iter().all(u8::is_ascii_digit)
 }
 
-impl<'t> Text<'t> {
-    /// Whether the string is exactly this.
-    pub fn is(self, other: &str) -> bool {
-        if self.escaped { *self.bytes() == *other.as_bytes() } else { self.raw == other }
-    }
-
-    /// UTF-8, in which a lone surrogate stands as three bytes.
-    pub fn bytes(self) -> Cow<'t, [u8]> {
-        if self.escaped { Cow::Owned(unescape(self.raw.as_bytes())) } else { Cow::Borrowed(self.raw.as_bytes()) }
-    }
-
-    /// The string, with U+FFFD where a lone surrogate stands.
-    pub fn to_str(self) -> Cow<'t, str> {
-        if !self.escaped {
-            return Cow::Borrowed(self.raw);
-        }
-        Cow::Owned(String::from_utf16_lossy(&units(&self.bytes())))
-    }
-
-    /// The order of UTF-16 code units.
-    fn cmp_utf16(self, other: Self) -> Ordering {
-        let (a, b) = (self.bytes(), other.bytes());
-        let at = a.iter().zip(b.iter()).take_while(|(x, y)| x == y).count();
-        match (a.get(at), b.get(at)) {
-            // below the surrogates UTF-8 has the order of UTF-16
-            (Some(x), Some(y)) if *x < 0xed && *y < 0xed => x.cmp(y),
-            (Some(_), Some(_)) => units(&a).cmp(&units(&b)),
-            (x, y) => x.is_some().cmp(&y.is_some()),
-        }
-    }
-}
-
-/// What a string with escapes says. A surrogate pair becomes its character, a lone surrogate three bytes.
-fn unescape(raw: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(raw.len());
-    let mut at = 0;
-    while let Some(&byte) = raw.get(at) {
-        if byte != b'\\' {
-            out.push(byte);
-            at += 1;
-            continue;
-        }
-        let escape = raw.get(at + 1).copied().unwrap_or(b'\\');
-        at += 2;
-        match escape {
-            b'b' => out.push(0x8),
-            b'f' => out.push(0xc),
-            b'n' => out.push(b'\n'),
-            b'r' => out.push(b'\r'),
-            b't' => out.push(b'\t'),
-            b'u' => {
-                let high = unit(&raw[at..]);
-                at += 4;
-                let low = raw[at..].strip_prefix(b"\\u").map(unit);
-                let pair = low.and_then(|low| char::decode_utf16([high, low]).next()?.ok().filter(|c| *c > '\u{ffff}'));
-                at += if pair.is_some() { 6 } else { 0 };
-                push_unit(pair.map_or(u32::from(high), u32::from), &mut out);
-            }
-            other => out.push(other),
-        }
-    }
-    out
-}
-
-/// The four hex digits at the start.
-fn unit(hex: &[u8]) -> u16 {
-    hex.iter().take(4).fold(0, |unit, digit| unit << 4 | char::from(*digit).to_digit(16).unwrap_or(0) as u16)
-}
-
-/// Writes a character or a lone surrogate.
-fn push_unit(code: u32, out: &mut Vec<u8>) {
-    match char::from_u32(code) {
-        Some(c) => out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
-        None => out.extend([0xe0 | (code >> 12) as u8, 0x80 | (code >> 6 & 63) as u8, 0x80 | (code & 63) as u8]),
-    }
-}
-
-/// The UTF-16 code units of a text in which lone surrogates may stand.
-fn units(bytes: &[u8]) -> Vec<u16> {
-    let mut units = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while let Some(&first) = bytes.get(at) {
-        let (len, bits) = match first {
-            0..0x80 => (1, u32::from(first)),
-            0x80..0xe0 => (2, u32::from(first & 0x1f)),
-            0xe0..0xf0 => (3, u32::from(first & 0xf)),
-            0xf0.. => (4, u32::from(first & 7)),
-        };
-        let code = bytes.iter().skip(at + 1).take(len - 1).fold(bits, |code, byte| code << 6 | u32::from(byte & 63));
-        match char::from_u32(code) {
-            Some(c) => units.extend_from_slice(c.encode_utf16(&mut [0; 2])),
-            None => units.push(code as u16),
-        }
-        at += len;
-    }
-    units
-}
-
 #[cfg(test)]
-mod tests {
-    use super::super::{canonical_json, sha256_hex};
-    use super::*;
-    use proptest::prelude::*;
-    use serde_json::Value;
-
-    fn canonical(text: &str) -> Option<String> {
-        let (mut tape, mut scratch) = (Tape::default(), Scratch::default());
-        let view = tape.read(text).ok()?;
-        Some(String::from_utf8(view.canonical(&mut scratch).to_vec()).expect("canonical text is UTF-8"))
-    }
-
-    #[test]
-    fn text_is_read_as_javascript_reads_it() {
-        for (text, want) in [
-            ("1e999", "null"),
-            ("[-0,1.0,1e21,0.1e-6,9007199254740993,00000]", ""),
-            ("[-0,1.0,1e21,0.1e-6,9007199254740993]", "[0,1,1e+21,1e-7,9007199254740992]"),
-            (r#""\ud83d\ude00""#, "\"\u{1f600}\""),
-            (r#""\ude00\ud83d""#, r#""\ude00\ud83d""#),
-            (r#""\ud83dx""#, r#""\ud83dx""#),
-            (r#"{"a":1,"b":2,"a":3,"\u0061":4}"#, r#"{"a":4,"b":2}"#),
-            (
-                r#"{"\udc00":1,"\ud83d\ude00":2,"a\ud800":3,"a":4}"#,
-                "{\"a\":4,\"a\\ud800\":3,\"\u{1f600}\":2,\"\\udc00\":1}",
-            ),
-            ("{\"\u{e000}\":1,\"\u{10000}\":2}", "{\"\u{10000}\":2,\"\u{e000}\":1}"),
-            (r#""\/\b""#, r#""/\b""#),
-            ("[1,,2]", ""),
-            ("[1] 2", ""),
-            ("\"a\tb\"", ""),
-            ("\u{feff}1", ""),
-            ("", ""),
-        ] {
-            assert_eq!(canonical(text).unwrap_or_default(), want, "{text}");
-        }
-    }
-
-    #[test]
-    fn depth_is_bounded() {
-        let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
-        assert!(canonical(&nested(limits::PROOF_DEPTH_MAX)).is_some());
-        assert!(canonical(&nested(limits::PROOF_DEPTH_MAX + 1)).is_none());
-    }
-
-    #[test]
-    fn a_member_is_left_out_at_the_top_only() {
-        let (mut tape, mut scratch) = (Tape::default(), Scratch::default());
-        let view = tape.read(r#"{"b":{"id":1},"\u0069d":2,"a":0}"#).expect("JSON");
-        assert_eq!(view.canonical_without(&mut scratch, Some("id")), br#"{"a":0,"b":{"id":1}}"#);
-        assert_eq!(sha256_hex(view.canonical(&mut scratch)).len(), 64);
-    }
-
-    fn any_json() -> impl Strategy<Value = Value> {
-        let leaf = prop_oneof![
-            Just(Value::Null),
-            any::<bool>().prop_map(Value::from),
-            any::<f64>().prop_filter("finite", |f| f.is_finite()).prop_map(Value::from),
-            any::<i64>().prop_map(Value::from),
-            any::<String>().prop_map(Value::from),
-        ];
-        leaf.prop_recursive(4, 32, 6, |inner| {
-            prop_oneof![
-                prop::collection::vec(inner.clone(), 0..6).prop_map(Value::from),
-                prop::collection::btree_map(any::<String>(), inner, 0..6)
-                    .prop_map(|map| Value::Object(map.into_iter().collect())),
-            ]
-        })
-    }
-
-    proptest! {
-        #[test]
-        fn the_tape_and_the_tree_write_the_same(value in any_json()) {
-            let want = serde_json_canonicalizer::to_string(&value).expect("canonical");
-            prop_assert_eq!(canonical(&value.to_string()).expect("JSON"), want.clone());
-            prop_assert_eq!(canonical(&serde_json::to_string_pretty(&value).expect("text")).expect("JSON"), want.clone());
-            prop_assert_eq!(canonical_json(&value), want);
-        }
-
-        #[test]
-        fn what_serde_reads_the_tape_reads(text in r#"[\[\]{}",:0-9eE+\-.\\u a-f]{0,24}"#) {
-            if let Ok(value) = serde_json::from_str::<Value>(&text) {
-                prop_assert_eq!(canonical(&text), Some(canonical_json(&value)));
-            }
-        }
-    }
-}
+mod tests;

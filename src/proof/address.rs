@@ -22,6 +22,15 @@ impl Digest {
         Self(canonical::sha256(bytes))
     }
 
+    /// Whether a text is this digest in lower-case hex.
+    pub fn is(&self, hex: &str) -> bool {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        hex.len() == 64
+            && hex.as_bytes().chunks_exact(2).zip(&self.0).all(|(pair, byte)| {
+                pair[0] == DIGITS[usize::from(byte >> 4)] && pair[1] == DIGITS[usize::from(byte & 15)]
+            })
+    }
+
     /// Reads 64 lower-case hex digits.
     pub fn parse(hex: &str) -> Option<Self> {
         if hex.len() != 64 {

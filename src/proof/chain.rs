@@ -14,6 +14,9 @@ use super::key::{Sign, encode_signature};
 use super::walk::{Entry, State, Walk, is_protected};
 use crate::canonical;
 
+/// Bytes that a segment is expected to have: the first of an order has about 20,000.
+const SEGMENT_BYTES: usize = 32 * 1024;
+
 /// A chain that is being written.
 #[derive(Debug)]
 pub struct Chain {
@@ -101,7 +104,7 @@ impl Chain {
     /// Goes on where a segment ended.
     pub fn resume(tail: Tail) -> Self {
         let Tail { workspace_key, head, records, lines } = tail;
-        Self { workspace_key, head, records, lines, sealed: None, bytes: Vec::new() }
+        Self { workspace_key, head, records, lines, sealed: None, bytes: Vec::with_capacity(SEGMENT_BYTES) }
     }
 
     /// Goes on after stored lines. Everything in them is checked but signatures, which need keys: a broken chain is not extended.
@@ -179,7 +182,8 @@ impl Chain {
         let view = tape.read(&text).expect("what was written is JSON");
         let signed = super::walk::signed_bytes(view, &mut canonical::Scratch::default());
         let sig = encode_signature(&key.sign(&signed));
-        self.line("checkpoint", at, &text, &format!(",\"sig\":\"{sig}\",\"keyId\":\"{}\"", key.key_id()));
+        let key_id = serde_json::to_string(key.key_id()).expect("text serializes");
+        self.line("checkpoint", at, &text, &format!(",\"sig\":\"{sig}\",\"keyId\":{key_id}"));
         self.sealed = Some(Anchor {
             v: 1,
             key_id: key.key_id().to_owned(),

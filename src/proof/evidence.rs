@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::address::dirt_digest;
+use super::address::{Digest, dirt_digest};
 use super::output;
 use super::vocabulary::{CheckKind, Source, Status};
 use crate::canonical::{self, Scratch, Tape, View};
@@ -159,14 +159,17 @@ impl Observation {
 impl Evidence {
     /// Names an observation by its content.
     pub fn seal(observed: Observation) -> Result<Self, Unsealable> {
+        Self::seal_with(observed, &mut Tape::default(), &mut Scratch::default())
+    }
+
+    /// [`Evidence::seal`] with memory that is used again.
+    pub(super) fn seal_with(observed: Observation, tape: &mut Tape, scratch: &mut Scratch) -> Result<Self, Unsealable> {
         if !observed.duration_ms.is_finite() || observed.duration_ms < 0.0 {
             return Err(Unsealable::Duration);
         }
         let text = serde_json::to_string(&observed).expect("text, numbers and lists of them serialize");
-        let mut tape = Tape::default();
         let view = tape.read(&text).expect("what was written is JSON");
-        let mut scratch = Scratch::default();
-        let content = std::str::from_utf8(view.canonical(&mut scratch)).expect("canonical text is UTF-8");
+        let content = std::str::from_utf8(view.canonical(scratch)).expect("canonical text is UTF-8");
         let id = canonical::sha256_hex(content.as_bytes());
         let json = format!("{},\"evidenceId\":\"{id}\"}}", &content[..content.len() - 1]);
         Ok(Self { observed, id, json })
@@ -191,8 +194,7 @@ impl Evidence {
 /// Whether a record carries the address of its own content.
 pub fn is_self_addressed(record: View<'_>, scratch: &mut Scratch) -> bool {
     let Some(id) = record.get_text("evidenceId") else { return false };
-    let address = canonical::sha256(record.canonical_without(scratch, Some("evidenceId")));
-    super::address::Digest::parse(&id.to_str()).is_some_and(|stated| stated.0 == address)
+    Digest::of(record.canonical_without(scratch, Some("evidenceId"))).is(&id.to_str())
 }
 
 /// A number as JavaScript prints it: whole ones without a point.

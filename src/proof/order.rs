@@ -312,6 +312,7 @@ fn records(work: &Work<'_>, baseline_id: Option<&str>) -> Vec<Evidence> {
     let workspace = Workspace::new(registry_digest().to_owned(), work.inputs.dirty());
     // thousandths of a millisecond: a share has no more digits than the clock
     let share = (work.duration_ms.max(0.0) / RULES.len() as f64 * 1000.0).round() / 1000.0;
+    let (mut tape, mut scratch) = (Tape::default(), Scratch::default());
     let record = |rule: &Rule| {
         let (status, output) = rule.output(work.judged, work.inputs, baseline_id);
         let mut observed = Observation {
@@ -337,7 +338,7 @@ fn records(work: &Work<'_>, baseline_id: Option<&str>) -> Vec<Evidence> {
             workspace: workspace.clone(),
         };
         observed.set_output(&output);
-        Evidence::seal(observed).expect("the share is finite and not negative")
+        Evidence::seal_with(observed, &mut tape, &mut scratch).expect("the share is finite and not negative")
     };
     RULES.iter().map(record).collect()
 }

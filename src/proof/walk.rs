@@ -150,7 +150,7 @@ impl State {
         let prev = envelope.get_text("prev").filter(|_| version == Some(2.0));
         let (Some(prev), Some(kind)) = (prev, kind) else { return (true, Entry::Corrupt) };
         self.linked = true;
-        let linked = Digest::parse(&prev.to_str()) == Some(before);
+        let linked = before.is(&prev.to_str());
         let entry = match &*kind.to_str() {
             "evidence" => {
                 self.count();
@@ -205,7 +205,7 @@ impl State {
             payload,
             records: self.records,
             is_well_formed,
-            head_holds: Digest::parse(&head.to_str()) == Some(before),
+            head_holds: before.is(&head.to_str()),
             signature,
             key_id: envelope.get_text("keyId"),
             sig_error: envelope.get_text("sigError"),
@@ -261,7 +261,7 @@ impl<'a> Marker<'a> {
     pub fn is_suspect(&self, before: Digest) -> bool {
         let Some(label) = self.label().filter(|_| !self.is_legacy) else { return false };
         let head = self.payload.and_then(|payload| payload.get_text("headRef"));
-        is_protected(&label.to_str()) && head.and_then(|head| Digest::parse(&head.to_str())) != Some(before)
+        is_protected(&label.to_str()) && !head.is_some_and(|head| before.is(&head.to_str()))
     }
 }
 
