@@ -39,7 +39,7 @@ fuzz_target!(|log: &[u8]| {
         &Keys::default(),
     );
     assert!(found.vouched_floor.is_none(), "nobody's key vouches for nothing");
-    if Chain::reopen("w", log).is_ok() {
+    if Chain::reopen("w", [log]).is_ok() {
         assert!(is_whole, "a broken chain is not extended");
     }
 });

@@ -9,9 +9,9 @@ use serde_json::{Map, Value};
 
 use super::address::Digest;
 use super::anchor::Anchor;
-use super::evidence::Evidence;
+use super::evidence::{Evidence, is_self_addressed};
 use super::key::{Sign, encode_signature};
-use super::walk::{Entry, State, Walk, is_protected};
+use super::walk::{Entry, State, Step, Walk, is_protected};
 use crate::canonical;
 
 /// Bytes that a segment is expected to have: the first of an order has about 20,000.
@@ -107,32 +107,14 @@ impl Chain {
         Self { workspace_key, head, records, lines, sealed: None, bytes: Vec::with_capacity(SEGMENT_BYTES) }
     }
 
-    /// Goes on after stored lines. Everything in them is checked but signatures, which need keys: a broken chain is not extended.
-    pub fn reopen(workspace_key: &str, stored: &[u8]) -> Result<Self, Broken> {
+    /// Goes on after stored segments, each of whole lines. Everything in them is checked but signatures, which need keys: a broken
+    /// chain is not extended.
+    pub fn reopen<'a>(workspace_key: &str, stored: impl IntoIterator<Item = &'a [u8]>) -> Result<Self, Broken> {
         let mut walk = Walk::default();
         let mut scratch = canonical::Scratch::default();
-        for line in stored.split(|byte| *byte == b'\n') {
+        for line in stored.into_iter().flat_map(|segment| segment.split(|byte| *byte == b'\n')) {
             if let Some(step) = walk.step(line) {
-                let line = step.line;
-                if !step.linked {
-                    return Err(Broken::Changed { line });
-                }
-                match step.entry {
-                    Entry::Corrupt | Entry::UnknownKind | Entry::Ignored => return Err(Broken::Corrupt { line }),
-                    Entry::Evidence(record) => {
-                        let record = record.filter(|r| super::evidence::is_self_addressed(*r, &mut scratch));
-                        record.ok_or(Broken::Changed { line })?;
-                    }
-                    Entry::Marker(marker) if marker.is_suspect(step.before) => return Err(Broken::Changed { line }),
-                    Entry::Marker(_) => {}
-                    Entry::Checkpoint(checkpoint) => {
-                        let is_ours = checkpoint.workspace_key().is_some_and(|key| key.is(workspace_key));
-                        let is_sound = checkpoint.is_well_formed && checkpoint.head_holds && is_ours;
-                        if !is_sound || checkpoint.signed_by().is_none() {
-                            return Err(Broken::Checkpoint { line });
-                        }
-                    }
-                }
+                check(&step, workspace_key, &mut scratch)?;
             }
         }
         let State { head, records, tail_records, .. } = walk.state();
@@ -217,6 +199,25 @@ impl Chain {
         self.bytes.push(b'\n');
         self.lines += 1;
     }
+}
+
+/// Whether a stored line is one that this module would have written.
+fn check(step: &Step<'_>, workspace_key: &str, scratch: &mut canonical::Scratch) -> Result<(), Broken> {
+    let line = step.line;
+    if !step.linked {
+        return Err(Broken::Changed { line });
+    }
+    let holds = match &step.entry {
+        Entry::Corrupt | Entry::UnknownKind | Entry::Ignored => return Err(Broken::Corrupt { line }),
+        Entry::Evidence(record) => record.is_some_and(|record| is_self_addressed(record, scratch)),
+        Entry::Marker(marker) => !marker.is_suspect(step.before),
+        Entry::Checkpoint(checkpoint) => {
+            let is_ours = checkpoint.workspace_key().is_some_and(|key| key.is(workspace_key));
+            let is_sound = checkpoint.is_well_formed && checkpoint.head_holds && checkpoint.signed_by().is_some();
+            return if is_ours && is_sound { Ok(()) } else { Err(Broken::Checkpoint { line }) };
+        }
+    };
+    if holds { Ok(()) } else { Err(Broken::Changed { line }) }
 }
 
 impl Tail {

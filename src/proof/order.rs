@@ -285,7 +285,7 @@ pub fn end(
 
 /// Takes up a stored order, reading all of it.
 pub fn reopen(order_id: &str, stored: &[u8]) -> Result<Reopened, Broken> {
-    let tail = Chain::reopen(&workspace_key(order_id), stored)?.into_tail();
+    let tail = Chain::reopen(&workspace_key(order_id), [stored])?.into_tail();
     let mut grade = None;
     let mut walk = Walk::default();
     for line in stored.split(|byte| *byte == b'\n') {

@@ -20,6 +20,10 @@ pub struct Excerpt {
 
 /// The first `budget` UTF-16 units. A surrogate pair is never cut in two, so one unit less may be kept.
 pub fn head(text: &str, budget: usize) -> Excerpt {
+    if text.len() <= budget {
+        // a character has no more UTF-16 units than bytes
+        return Excerpt { text: text.to_owned(), omitted_units: 0 };
+    }
     let mut units = 0;
     let mut end = text.len();
     for (at, c) in text.char_indices() {

@@ -62,38 +62,50 @@ struct Listed {
     bytes: usize,
 }
 
-/// Writes the bundle. Its time is that of the last checkpoint, so that one chain always makes the same bytes.
+/// Writes the bundle. Its time is that of the last checkpoint, so that one chain always makes the same bytes. Beside the parts no
+/// more than one segment is held in memory.
 pub fn pack(parts: &Parts<'_>, mut out: impl Write) -> Result<(), Unpackable> {
-    let log = parts.segments.concat();
-    Chain::reopen(parts.workspace_key, &log)?;
-    let log = std::str::from_utf8(&log).map_err(|_| Unpackable::NotText)?;
-    let created_at = last_checkpoint_at(log).ok_or(Unpackable::NoCheckpoint)?;
-    let files = [(EVIDENCE, Some(log)), (BASELINE, parts.baseline), (ANCHOR, parts.anchor)];
-    let files: Vec<(&'static str, &str)> = files.into_iter().filter_map(|(path, text)| Some((path, text?))).collect();
-    let entry = |(path, text): &(&'static str, &str)| Listed {
-        path,
-        sha256: canonical::hex(&Sha256::digest(text)),
-        bytes: text.len(),
-    };
+    Chain::reopen(parts.workspace_key, parts.segments.iter().copied())?;
+    let log: Vec<&str> = parts
+        .segments
+        .iter()
+        .map(|segment| std::str::from_utf8(segment).map_err(|_| Unpackable::NotText))
+        .collect::<Result<_, _>>()?;
+    let created_at =
+        log.iter().rev().find_map(|segment| last_checkpoint_at(segment)).ok_or(Unpackable::NoCheckpoint)?;
+    let documents = [(BASELINE, parts.baseline), (ANCHOR, parts.anchor)];
+    let documents: Vec<(&'static str, &str)> =
+        documents.into_iter().filter_map(|(path, text)| Some((path, text?))).collect();
     let manifest = Manifest {
         protocol: dialect::CURRENT,
         app_fingerprint: dialect::current_fingerprint(),
         workspace_key: parts.workspace_key,
         created_at: &created_at,
-        files: files.iter().map(entry).collect(),
+        files: std::iter::once(listed(EVIDENCE, &log))
+            .chain(documents.iter().map(|(path, text)| listed(path, &[text])))
+            .collect(),
         transparency: parts.transparency,
     };
     out.write_all(b"{\"manifest\":")?;
     serde_json::to_writer(&mut out, &manifest).map_err(io::Error::from)?;
-    out.write_all(b",\"files\":{")?;
-    for (at, (path, text)) in files.iter().enumerate() {
-        out.write_all(if at == 0 { b"\"" } else { b",\"" })?;
-        out.write_all(path.as_bytes())?;
-        out.write_all(b"\":")?;
+    write!(out, ",\"files\":{{\"{EVIDENCE}\":\"")?;
+    for segment in log {
+        let quoted = serde_json::to_string(segment).map_err(io::Error::from)?;
+        out.write_all(&quoted.as_bytes()[1..quoted.len() - 1])?;
+    }
+    out.write_all(b"\"")?;
+    for (path, text) in documents {
+        write!(out, ",\"{path}\":")?;
         serde_json::to_writer(&mut out, text).map_err(io::Error::from)?;
     }
     out.write_all(b"}}")?;
     Ok(())
+}
+
+fn listed(path: &'static str, pieces: &[&str]) -> Listed {
+    let mut hasher = Sha256::new();
+    pieces.iter().for_each(|piece| hasher.update(piece));
+    Listed { path, sha256: canonical::hex(&hasher.finalize()), bytes: pieces.iter().map(|piece| piece.len()).sum() }
 }
 
 fn last_checkpoint_at(log: &str) -> Option<String> {
