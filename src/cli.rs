@@ -8,6 +8,7 @@ mod demo;
 mod doctor;
 mod gate;
 mod serve;
+mod verify;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -35,6 +36,8 @@ enum Verb {
     Buy(buy::Buy),
     /// Judge a memo, or a file of cases, with the sourcing gate alone.
     Gate(gate::Gate),
+    /// Verify a proof bundle from its bytes alone. Exit status: 0 clean, 1 problems.
+    Verify(verify::Verify),
     /// Check settings, keys, database, facilitator and clock before serving. Exit status: 0 all fine, 1 not.
     Doctor(doctor::Doctor),
 }
@@ -90,6 +93,7 @@ pub fn main() -> ExitCode {
             Verb::Demo(demo) => demo.run().await,
             Verb::Buy(buy) => buy.run().await,
             Verb::Gate(gate) => gate.run(),
+            Verb::Verify(verify) => verify.run(),
             Verb::Doctor(doctor) => doctor.run().await,
         }
     })

@@ -19,6 +19,7 @@ pub mod call_chain;
 pub mod catalog;
 pub mod machine;
 pub mod memo;
+pub mod proof;
 pub mod refusal;
 pub mod x402;
 

@@ -486,3 +486,22 @@ pub const SECTIONS_MAX: usize = 24;
 
 /// Characters of a title or heading.
 pub const HEADING_CHARS_MAX: usize = 200;
+// proofs
+
+/// Objects and arrays within each other in a line of evidence. The protocol needs five.
+pub const PROOF_DEPTH_MAX: usize = 64;
+
+/// The largest whole number that a double holds exactly together with its neighbours: 2^53 - 1.
+pub const SAFE_INTEGER_MAX: u64 = (1 << 53) - 1;
+
+/// Bytes of one line of an evidence log. A record with a full excerpt has about 6,000.
+pub const PROOF_LINE_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// Bytes of a bundle's manifest, of its baseline and of its anchor, each: they are held in memory, the log is not.
+pub const PROOF_DOCUMENT_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Problems of one kind that a verification names. A log in which every line is bad says so a thousand times, then is silent.
+pub const PROBLEMS_NAMED_MAX: usize = 1000;
+
+/// Bytes of an order's bundle, and of an answer, that `jim verify --answer` holds in memory. An order has about 40,000.
+pub const PROOF_ORDER_BYTES_MAX: u64 = 64 * 1024 * 1024;

@@ -1,4 +1,4 @@
-//! The host-held Ed25519 key of the workspace: signs the refusal contract and refusal receipts.
+//! The host-held Ed25519 key of the workspace: signs the refusal contract, refusal receipts and checkpoints of evidence.
 //!
 //! The key lives in the keys folder, outside the database, readable by its owner alone.
 
@@ -16,12 +16,14 @@ use serde_json::{Value, json};
 
 use crate::canonical;
 use crate::evm::parse_word;
+use crate::proof;
 
 /// Signs canonical JSON.
 pub struct Signer {
     path: PathBuf,
     key: SigningKey,
     key_id: String,
+    proof_key_id: String,
     public_key: String,
 }
 
@@ -82,7 +84,8 @@ impl Signer {
         let key = SigningKey::from_pkcs8_pem(text).ok()?;
         let public_key = key.verifying_key().to_public_key_pem(LineEnding::LF).ok()?;
         let key_id = canonical::sha256_hex(key.verifying_key().as_bytes())[..16].to_owned();
-        Some(Self { path: path.to_owned(), key, key_id, public_key })
+        let proof_key_id = proof::key::key_id(&key.verifying_key());
+        Some(Self { path: path.to_owned(), key, key_id, proof_key_id, public_key })
     }
 
     /// True while the file still holds this key and nobody else may read it: a key that was swapped or exposed under a
@@ -111,6 +114,17 @@ impl Signer {
     pub fn receipt(&self, payload: Value) -> Value {
         let signature = self.sign(&payload);
         json!({"payload": payload, "key_id": self.key_id, "signature": signature})
+    }
+}
+
+#[expect(clippy::misnamed_getters, reason = "the protocol names keys by their PEM text: another name of the same key")]
+impl proof::key::Sign for Signer {
+    fn key_id(&self) -> &str {
+        &self.proof_key_id
+    }
+
+    fn sign(&self, message: &[u8]) -> [u8; 64] {
+        self.key.sign(message).to_bytes()
     }
 }
 
@@ -183,6 +197,18 @@ mod tests {
         let signature = Signature::from_slice(&bytes).expect("64 bytes");
         key.verify(br#"{"a":"x","b":1}"#, &signature).expect("a good signature");
         assert!(key.verify(br#"{"a":"x","b":2}"#, &signature).is_err());
+    }
+
+    #[test]
+    fn checkpoints_are_signed_under_the_name_that_a_verifier_derives() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let signer = Signer::load_or_create(folder.path()).expect("a key");
+        let mut keys = proof::key::Keys::default();
+        let id = keys.add_pem(signer.public_key()).expect("a public key").to_owned();
+        assert_eq!(proof::key::Sign::key_id(&signer), id);
+        let signature = proof::key::encode_signature(&proof::key::Sign::sign(&signer, b"head"));
+        assert_eq!(keys.check(&id, b"head", &signature), Some(true));
+        assert_eq!(keys.check(&id, b"tail", &signature), Some(false));
     }
 
     #[test]

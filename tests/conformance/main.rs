@@ -4,3 +4,4 @@
 
 mod gate;
 mod held_out;
+mod proof;
