@@ -141,7 +141,25 @@ pub struct Report {
     pub violations: Vec<Violation>,
 }
 
-/// A draft that states nothing but facts of its snapshot. Only [`judge`] makes one.
+/// A draft that states nothing but facts of its snapshot. Only [`judge`] makes one:
+///
+/// ```
+/// use jim::memo::gate::{Accepted, judge};
+/// use jim::memo::{Draft, Snapshot};
+///
+/// fn accept(snapshot: Snapshot, draft: Draft) -> Option<Accepted> {
+///     judge(snapshot, draft).ok()
+/// }
+/// ```
+///
+/// ```compile_fail,E0451
+/// use jim::memo::gate::{Accepted, Report};
+/// use jim::memo::{Draft, Snapshot};
+///
+/// fn forge(snapshot: Snapshot, draft: Draft, report: Report) -> Accepted {
+///     Accepted { snapshot, draft, report }
+/// }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Accepted {
     snapshot: Snapshot,

@@ -87,7 +87,23 @@ impl FacilitatorRequest {
     }
 }
 
-/// A settle call whose intent is on disk.
+/// A settle call whose intent is on disk. Nobody else makes one, so nobody else settles:
+///
+/// ```
+/// use jim::paywall::port::{Facilitator, SettleIntent};
+///
+/// async fn settle(facilitator: &dyn Facilitator, intent: &SettleIntent) {
+///     facilitator.settle(intent).await;
+/// }
+/// ```
+///
+/// ```compile_fail,E0451
+/// use jim::paywall::port::{Facilitator, FacilitatorRequest, SettleIntent};
+///
+/// async fn settle(facilitator: &dyn Facilitator, request: FacilitatorRequest) {
+///     facilitator.settle(&SettleIntent { request, attempt: 1, facilitator: String::new() }).await;
+/// }
+/// ```
 #[derive(Debug)]
 pub struct SettleIntent {
     request: FacilitatorRequest,

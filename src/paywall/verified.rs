@@ -24,6 +24,71 @@ use crate::refusal::{Refusal, RefusalCode};
 use crate::store::{self, journal};
 
 /// A verified, unsettled payment.
+///
+/// It can be committed or refused, once. This compiles:
+///
+/// ```
+/// use jim::ledger::Account;
+/// use jim::memo::gate::Accepted;
+/// use jim::paywall::Verified;
+/// use jim::paywall::verified::Answer;
+/// use jim::refusal::Refusal;
+///
+/// async fn either(verified: Verified, accepted: &Accepted, answer: Answer, account: &Account) {
+///     verified.commit(accepted, answer, account).await;
+/// }
+/// async fn or(verified: Verified, refusal: Refusal, account: &Account) {
+///     verified.refuse(refusal, Some(account)).await;
+/// }
+/// ```
+///
+/// The same in one function does not, in no order, and nothing is charged twice:
+///
+/// ```compile_fail,E0382
+/// use jim::ledger::Account;
+/// use jim::memo::gate::Accepted;
+/// use jim::paywall::Verified;
+/// use jim::paywall::verified::Answer;
+/// use jim::refusal::Refusal;
+///
+/// async fn both(verified: Verified, refusal: Refusal, accepted: &Accepted, answer: Answer, account: &Account) {
+///     verified.refuse(refusal, Some(account)).await;
+///     verified.commit(accepted, answer, account).await;
+/// }
+/// ```
+///
+/// ```compile_fail,E0382
+/// use jim::ledger::Account;
+/// use jim::memo::gate::Accepted;
+/// use jim::paywall::Verified;
+/// use jim::paywall::verified::Answer;
+///
+/// async fn twice(verified: Verified, accepted: &Accepted, answer: Answer, account: &Account) {
+///     verified.commit(accepted, answer.clone(), account).await;
+///     verified.commit(accepted, answer, account).await;
+/// }
+/// ```
+///
+/// Nor can it be copied, or billed for what the gate rejected:
+///
+/// ```compile_fail,E0308
+/// use jim::paywall::Verified;
+///
+/// fn copy(verified: &Verified) -> Verified {
+///     verified.clone()
+/// }
+/// ```
+///
+/// ```compile_fail,E0308
+/// use jim::ledger::Account;
+/// use jim::memo::gate::Rejected;
+/// use jim::paywall::Verified;
+/// use jim::paywall::verified::Answer;
+///
+/// async fn bill(verified: Verified, rejected: &Rejected, answer: Answer, account: &Account) {
+///     verified.commit(rejected, answer, account).await;
+/// }
+/// ```
 #[derive(Debug)]
 pub struct Verified {
     work: Option<Box<Work>>,

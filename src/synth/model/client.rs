@@ -1,9 +1,9 @@
 //! Calls to an API: bounded in time, size and number, repeated where the API asks for it, and counted on the meter.
 
 use std::fmt;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
-use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
+use reqwest::header::{CONTENT_TYPE, DATE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use reqwest::{RequestBuilder, Response, redirect};
 use serde_json::Value;
 use tokio::time::{sleep, timeout};
@@ -186,15 +186,16 @@ async fn read(mut response: Response) -> Result<Vec<u8>, String> {
     Ok(body)
 }
 
-/// RFC 9110: seconds, or a date.
+/// RFC 9110: seconds, or a date, which counts from the moment that the same answer names as its own.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
-    match text.parse() {
+    let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok()).map(str::trim);
+    let asked = text(RETRY_AFTER)?;
+    match asked.parse() {
         Ok(seconds) => Some(Duration::from_secs(seconds)),
-        // a date in the past asks for nothing
         Err(_) => {
-            let date = httpdate::parse_http_date(text).ok()?;
-            Some(date.duration_since(SystemTime::now()).unwrap_or_default())
+            let (until, now) = (httpdate::parse_http_date(asked).ok()?, httpdate::parse_http_date(text(DATE)?).ok()?);
+            // a date in the past asks for nothing
+            Some(until.duration_since(now).unwrap_or_default())
         }
     }
 }
@@ -214,13 +215,13 @@ mod tests {
 
     #[test]
     fn a_pause_is_read_as_seconds_and_as_a_date() {
-        let with = |text: &str| {
-            retry_after(&HeaderMap::from_iter([(RETRY_AFTER, HeaderValue::from_str(text).expect("a header"))]))
+        let with = |text: &'static str| {
+            let date = HeaderValue::from_static("Sun, 06 Nov 1994 08:49:37 GMT");
+            retry_after(&HeaderMap::from_iter([(RETRY_AFTER, HeaderValue::from_static(text)), (DATE, date)]))
         };
         assert_eq!(with("7"), Some(Duration::from_secs(7)));
-        let soon = httpdate::fmt_http_date(SystemTime::now() + Duration::from_secs(60));
-        assert!(with(&soon).is_some_and(|wait| wait > Duration::from_secs(50) && wait <= Duration::from_secs(60)));
-        assert_eq!(with("Sun, 06 Nov 1994 08:49:37 GMT"), Some(Duration::ZERO));
+        assert_eq!(with("Sun, 06 Nov 1994 08:50:37 GMT"), Some(Duration::from_secs(60)));
+        assert_eq!(with("Sun, 06 Nov 1994 08:49:30 GMT"), Some(Duration::ZERO));
         assert_eq!((with("soon"), with("-1")), (None, None));
     }
 
