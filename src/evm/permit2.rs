@@ -149,7 +149,10 @@ mod tests {
     fn the_digests_are_those_that_viem_makes() {
         // hashTypedData of viem 2.57 over the same members
         let facilitator = Some(Address::repeat_byte(0x33));
-        for (facilitator, hash) in [(None, "6cf6ea9ef3c214800e184ba6cc94b96d1101d47a70d00802fc1ab686cfead153"), (facilitator, "dce3842510e1ab24854e545c1c79b4fb0bd0040691979dba5ebfd0b6668ebdae")] {
+        for (facilitator, hash) in [
+            (None, "6cf6ea9ef3c214800e184ba6cc94b96d1101d47a70d00802fc1ab686cfead153"),
+            (facilitator, "dce3842510e1ab24854e545c1c79b4fb0bd0040691979dba5ebfd0b6668ebdae"),
+        ] {
             assert_eq!(hex::encode(permit(facilitator).digest(84_532)), hash);
         }
     }

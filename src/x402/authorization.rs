@@ -113,7 +113,9 @@ impl Authorization {
     pub fn key(&self, network: &Network, asset: &Address) -> String {
         match self {
             Self::Eip3009(auth) => super::auth_key(network, asset, &auth.from, &auth.nonce),
-            Self::Permit2(permit) => format!("{network}/permit2/{}/{:#x}", lower(&permit.from), B256::from(permit.nonce)),
+            Self::Permit2(permit) => {
+                format!("{network}/permit2/{}/{:#x}", lower(&permit.from), B256::from(permit.nonce))
+            }
         }
     }
 

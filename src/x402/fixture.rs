@@ -4,7 +4,8 @@ use alloy_primitives::B256;
 use serde_json::{Map, Value, json};
 
 use super::{
-    BROADCAST_FLOW, BROADCAST_METHOD, Challenge, Offer, OutgoingPayment, Permit2Rails, Version, codec, pay, read_body, read_required,
+    BROADCAST_FLOW, BROADCAST_METHOD, Challenge, Offer, OutgoingPayment, Permit2Rails, Version, codec, pay, read_body,
+    read_required,
 };
 use crate::evm::{Address, Network, SecretKey, parse_address};
 use crate::money::Atomic;

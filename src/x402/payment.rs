@@ -37,7 +37,9 @@ pub enum Malformed {
     #[error("{0} is missing or malformed")]
     Member(&'static str),
     /// A payload of another kind, or of two kinds at once.
-    #[error("only an EIP-3009 payload (signature and authorization) or, in version 2, a Permit2 one (permit2Authorization) is taken")]
+    #[error(
+        "only an EIP-3009 payload (signature and authorization) or, in version 2, a Permit2 one (permit2Authorization) is taken"
+    )]
     Unsupported,
     /// A hash of a broadcast transfer that does not stand alone.
     #[error("a client-broadcast payment has one txHash, in its payload or at the top, and nothing beside it")]

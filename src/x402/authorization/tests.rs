@@ -37,7 +37,10 @@ fn what_is_offered_can_be_signed_and_is_taken() {
         assert_eq!(verify_signature(&payment, &permit_offer()), SignatureCheck::Eoa);
         assert_eq!(check_window(&payment.authorization, NOW_S, 60), Ok(()));
         let asked = facilitator_request(&payment, &permit_offer()).expect("a call");
-        assert_eq!(asked.payment_requirements, permit_offer().requirements_by(payment.method(&permit_offer()).unwrap()));
+        assert_eq!(
+            asked.payment_requirements,
+            permit_offer().requirements_by(payment.method(&permit_offer()).unwrap())
+        );
         let again = Payment::from_value(Version::V2, asked.payment_payload).expect("readable");
         assert_eq!(again.payload_sha256(), payment.payload_sha256());
     }
