@@ -50,6 +50,17 @@ struct Called {
 }
 
 impl ChainRpc {
+    /// Which of these contracts have no code on the chain.
+    pub async fn find_missing(&self, contracts: &[Address]) -> Result<Vec<Address>, ChainFault> {
+        let mut missing = Vec::new();
+        for contract in contracts {
+            let code = self.rpc.call("eth_getCode", json!([lower(contract), "latest"])).await?;
+            let code = read_bytes(&code).ok_or_else(|| ChainFault("the node answers no code".to_owned()))?;
+            missing.extend(code.is_empty().then_some(*contract));
+        }
+        Ok(missing)
+    }
+
     /// The transfer of a permit, or its invalidation, in the blocks from a time to the head.
     pub(super) async fn search_permit(&self, key: &PermitKey, since_s: u64) -> Result<Option<Use>, ChainFault> {
         let head = self.load_head().await?;

@@ -39,7 +39,7 @@ fn what_is_offered_can_be_signed_and_is_taken() {
         let asked = facilitator_request(&payment, &permit_offer()).expect("a call");
         assert_eq!(
             asked.payment_requirements,
-            permit_offer().requirements_by(payment.method(&permit_offer()).unwrap())
+            permit_offer().requirements_by(payment.method(&permit_offer()).expect("offered"))
         );
         let again = Payment::from_value(Version::V2, asked.payment_payload).expect("readable");
         assert_eq!(again.payload_sha256(), payment.payload_sha256());
@@ -77,7 +77,9 @@ fn every_member_that_was_signed_is_compared() {
             let payment = with(entry, &at(member), value).expect("well-formed");
             assert_eq!(match_offer(&payment, &permit_offer()), Err(want), "{entry} {member}");
         }
-        for (member, value) in [("nonce", json!("8")), ("deadline", json!("1790000200")), ("from", other.clone())] {
+        for (member, value) in
+            [("nonce", json!("8")), ("deadline", json!("1790000200")), ("from", json!(checksummed(&FACILITATOR)))]
+        {
             let payment = with(entry, &at(member), value).expect("well-formed");
             let checked = verify_signature(&payment, &permit_offer());
             assert!(matches!(checked, SignatureCheck::Bad(_)), "{entry} {member}");
