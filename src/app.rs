@@ -281,7 +281,8 @@ async fn assemble(
     let (chain, treasury) = adapters::money(settings, &till, parts.chain, parts.treasury)?;
     let refund = terms::refund_promise(settings, &public_url);
     let contract =
-        terms::publish_contract(&products, &public_url, signer, chain.is_some(), refund, &clock, pool).await?;
+        terms::publish_contract(&products, &public_url, signer, chain.is_some(), refund, till.permit2, &clock, pool)
+            .await?;
     let shelves = products
         .into_iter()
         .map(|p| Shelf::new(p, &till, &public_url, contract.extension(), clock.unix_s()).map(Arc::new))

@@ -4,6 +4,7 @@
 //! asked; what does not fit is a fault and never an answer. What it must not do: decide what an outcome means for a payment.
 
 mod evidence;
+mod permit;
 mod recent;
 mod rlp;
 mod rpc;
@@ -21,7 +22,7 @@ use serde_json::{Value, json};
 
 use crate::evm::{Address, B256, Network, lower};
 use crate::limits::{CHAIN_CALL_BUDGET, CHAIN_LOG_BLOCKS, CHAIN_LOG_CALLS_MAX, CHAIN_TIME_MARGIN_S};
-use crate::paywall::port::chain::{AuthorizationKey, Block, Chain, ChainFault, Landing, Use};
+use crate::paywall::port::chain::{AuthorizationKey, Block, Chain, ChainFault, Landing, PermitKey, Use};
 
 pub use rpc::{BadNodeUrl, Rpc};
 pub use treasury::{Balances, TreasuryRpc};
@@ -242,6 +243,10 @@ impl Chain for ChainRpc {
             found = found.or(this);
         }
         Ok(found)
+    }
+
+    async fn find_permit(&self, key: &PermitKey, since_s: u64) -> Result<Option<Use>, ChainFault> {
+        self.search_permit(key, since_s).await
     }
 
     async fn is_nonce_used(&self, key: &AuthorizationKey) -> Result<bool, ChainFault> {

@@ -95,6 +95,8 @@ pub struct Payments {
     pub contract_wallets: bool,
     /// How buyers may pay.
     pub rails: Rails,
+    /// Who settles what is signed for `upto`; None: the simulated facilitator, or the rail is off.
+    pub upto_facilitator: Option<Address>,
     /// JSON-RPC of a node; None: no chain is read.
     pub rpc_url: Option<String>,
     /// Blocks that a transfer must have, its own among them; at least 1.
@@ -270,9 +272,13 @@ fn payments(all: &Raw) -> Result<Payments, Error> {
         .map_err(|e: crate::evm::ParseError| bad("payments.network", &raw.network, &e.to_string()))?;
     let rpc_url = filled(&raw.rpc_url).map(rails::rpc_url).transpose()?;
     let treasury_key_file = filled(&raw.treasury_key_file).map(PathBuf::from);
+    let facilitator_urls = facilitators(&raw.facilitator_url)?;
+    let rails = rails::rails(&raw.rails, rpc_url.is_some(), treasury_key_file.is_some())?;
+    let named = filled(&raw.upto_facilitator).map(|a| evm_address("payments.upto_facilitator", a)).transpose()?;
     Ok(Payments {
-        facilitator_urls: facilitators(&raw.facilitator_url)?,
-        rails: rails::rails(&raw.rails, rpc_url.is_some(), treasury_key_file.is_some())?,
+        upto_facilitator: rails::upto_facilitator(named, rails.upto, facilitator_urls.len())?,
+        facilitator_urls,
+        rails,
         confirmations: rails::confirmations(raw.confirmations)?,
         auto_refunds: rails::auto_refunds(all.refunds.auto, rpc_url.is_some(), treasury_key_file.is_some())?,
         rpc_url,

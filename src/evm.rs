@@ -1,6 +1,6 @@
 //! The few EVM values that a payment is made of: addresses, networks, and the digest that a payer signs.
 //!
-//! Implements EIP-3009 (`TransferWithAuthorization`), EIP-712 (typed data), EIP-55 (checksummed addresses) and CAIP-2
+//! Implements EIP-3009 (`TransferWithAuthorization`), Permit2's signature transfers, EIP-712 (typed data), EIP-55 (checksummed addresses) and CAIP-2
 //! (network names). Everything here is pure: no chain is read.
 
 use std::fmt;
@@ -10,8 +10,10 @@ pub use alloy_primitives::{Address, B256, U256};
 use alloy_sol_types::{Eip712Domain, SolStruct};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+mod permit2;
 mod signature;
 
+pub use permit2::{EXACT_PROXY, PERMIT2, PermitTransfer, UPTO_PROXY};
 pub use signature::{KeyError, SecretKey, Signature, SignatureError};
 
 /// Names that version 1 of x402 gives to chains. Chains without one (31337, for example) cannot be offered in version 1.

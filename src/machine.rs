@@ -12,6 +12,10 @@
 pub enum Rail {
     /// The buyer signs, the facilitator moves the money at settle (`exact`, EIP-3009).
     Exact,
+    /// The same through Permit2 and the x402 proxy.
+    ExactPermit2,
+    /// The buyer signs a cap for Permit2; at settle the facilitator moves what the delivery costs.
+    Upto,
     /// The buyer has moved the money before the request.
     ClientBroadcast,
 }
@@ -60,71 +64,108 @@ pub struct Move {
     pub to: State,
 }
 
-/// All allowed moves.
-pub const MOVES: &[Move] = &{
-    use Rail::{ClientBroadcast as Landing, Exact};
+/// The moves of a rail on which our settle call moves the money, without their rail.
+const SETTLED_BY_US: [(Option<State>, State); 30] = {
     use State::{
-        Abandoned, Claimed, Dead, Denied, Free, Landed, Ready, RefundOwed, Refunded, Refused, Settled, Settling,
-        Superseded, Unknown,
+        Abandoned, Claimed, Dead, Denied, Free, Ready, RefundOwed, Refunded, Refused, Settled, Settling, Superseded,
+        Unknown,
     };
-    const fn to(rail: Rail, from: State, to: State) -> Move {
-        Move { rail, from: Some(from), to }
+    const fn to(from: State, to: State) -> (Option<State>, State) {
+        (Some(from), to)
     }
-    const fn first(rail: Rail, to: State) -> Move {
-        Move { rail, from: None, to }
+    const fn first(to: State) -> (Option<State>, State) {
+        (None, to)
     }
     [
-        first(Exact, Claimed),
-        first(Exact, Free),
-        to(Exact, Claimed, Abandoned),
-        to(Exact, Abandoned, Claimed),
+        first(Claimed),
+        first(Free),
+        to(Claimed, Abandoned),
+        to(Abandoned, Claimed),
         // the same purchase was charged meanwhile, under another authorization
-        to(Exact, Abandoned, Free),
-        to(Exact, Claimed, Refused),
-        to(Exact, Claimed, Ready),
+        to(Abandoned, Free),
+        to(Claimed, Refused),
+        to(Claimed, Ready),
         // the answer and the intent to settle are one commit
-        to(Exact, Claimed, Settling),
-        to(Exact, Ready, Settling),
-        to(Exact, Ready, Superseded),
-        to(Exact, Settling, Settled),
-        to(Exact, Settling, Unknown),
-        to(Exact, Settling, Denied),
+        to(Claimed, Settling),
+        to(Ready, Settling),
+        to(Ready, Superseded),
+        to(Settling, Settled),
+        to(Settling, Unknown),
+        to(Settling, Denied),
         // the connection was refused: nothing was sent
-        to(Exact, Settling, Ready),
-        to(Exact, Unknown, Settling),
-        to(Exact, Unknown, Settled),
+        to(Settling, Ready),
+        to(Unknown, Settling),
+        to(Unknown, Settled),
         // proof that no money moved
-        to(Exact, Unknown, Dead),
-        to(Exact, Denied, Dead),
-        to(Exact, Ready, Dead),
-        to(Exact, Abandoned, Dead),
+        to(Unknown, Dead),
+        to(Denied, Dead),
+        to(Ready, Dead),
+        to(Abandoned, Dead),
         // a third party submitted the transfer: the holder of a stored answer gets it, everybody else his money back
-        to(Exact, Ready, Settled),
-        to(Exact, Denied, RefundOwed),
-        to(Exact, Abandoned, RefundOwed),
-        to(Exact, Refused, RefundOwed),
-        to(Exact, Superseded, RefundOwed),
-        to(Exact, Free, RefundOwed),
+        to(Ready, Settled),
+        to(Denied, RefundOwed),
+        to(Abandoned, RefundOwed),
+        to(Refused, RefundOwed),
+        to(Superseded, RefundOwed),
+        to(Free, RefundOwed),
         // money came, but not the price: the payer spent the nonce on another transfer to us
-        to(Exact, Unknown, RefundOwed),
-        to(Exact, Ready, RefundOwed),
+        to(Unknown, RefundOwed),
+        to(Ready, RefundOwed),
         // the evidence went away with a block
-        to(Exact, Settled, Unknown),
-        to(Exact, RefundOwed, Refunded),
-        first(Landing, Landed),
-        // found by the sweep: the request never came
-        first(Landing, RefundOwed),
-        to(Landing, Landed, Settled),
-        to(Landing, Landed, RefundOwed),
-        to(Landing, RefundOwed, Refunded),
+        to(Settled, Unknown),
+        to(RefundOwed, Refunded),
     ]
 };
 
+/// The moves of the rail on which the buyer has moved the money.
+const LANDED: [(Option<State>, State); 5] = [
+    (None, State::Landed),
+    // found by the sweep: the request never came
+    (None, State::RefundOwed),
+    (Some(State::Landed), State::Settled),
+    (Some(State::Landed), State::RefundOwed),
+    (Some(State::RefundOwed), State::Refunded),
+];
+
+const MOVE_COUNT: usize = Rail::SETTLED_BY_US.len() * SETTLED_BY_US.len() + LANDED.len();
+
+/// All allowed moves.
+pub const MOVES: &[Move] = &{
+    let mut all = [Move { rail: Rail::ClientBroadcast, from: None, to: State::Landed }; MOVE_COUNT];
+    let (mut at, mut rail) = (0, 0);
+    while rail < Rail::SETTLED_BY_US.len() {
+        let mut i = 0;
+        while i < SETTLED_BY_US.len() {
+            let (from, to) = SETTLED_BY_US[i];
+            all[at] = Move { rail: Rail::SETTLED_BY_US[rail], from, to };
+            (at, i) = (at + 1, i + 1);
+        }
+        rail += 1;
+    }
+    let mut i = 0;
+    while i < LANDED.len() {
+        let (from, to) = LANDED[i];
+        all[at] = Move { rail: Rail::ClientBroadcast, from, to };
+        (at, i) = (at + 1, i + 1);
+    }
+    all
+};
+
 impl Rail {
-    /// Name in rows.
+    /// Those on which our settle call moves the money.
+    pub const SETTLED_BY_US: [Self; 3] = [Self::Exact, Self::ExactPermit2, Self::Upto];
+
+    /// The rail of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::SETTLED_BY_US.into_iter().chain([Self::ClientBroadcast]).find(|rail| rail.name() == name)
+    }
+
+    /// Name in rows and settings.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Exact => "exact",
+            Self::ExactPermit2 => "exact-permit2",
+            Self::Upto => "upto",
             Self::ClientBroadcast => "client-broadcast",
         }
     }
@@ -233,7 +274,7 @@ mod tests {
     #[test]
     fn what_is_never_settled_has_no_way_to_settling() {
         for from in [State::Refused, State::Superseded, State::Free, State::Denied, State::Dead, State::RefundOwed] {
-            for rail in [Rail::Exact, Rail::ClientBroadcast] {
+            for rail in [Rail::Exact, Rail::ExactPermit2, Rail::Upto, Rail::ClientBroadcast] {
                 assert!(!allows(rail, Some(from), State::Settling));
                 assert!(!allows(rail, Some(from), State::Settled));
             }

@@ -1,10 +1,11 @@
 //! x402, versions 1 and 2, scheme `exact` by EIP-3009: what we offer, how a payment is read, and whether it fits. In version 2 the
-//! buyer may also broadcast the transfer himself (`broadcast`).
+//! buyer may also sign for Permit2 (`exact` or `upto`), or broadcast the transfer himself (`broadcast`).
 //!
 //! Pure: nothing here calls a facilitator or knows the time. What is read from a buyer is read strictly, since a text that
 //! two programs may read in two ways is a way to pay one of them less. Wire facts follow the specifications of
 //! coinbase/x402 (`specs/`); where clients disagree with them, the comment says so.
 
+mod authorization;
 mod broadcast;
 mod buyer;
 mod challenge;
@@ -17,6 +18,7 @@ mod terms;
 #[cfg(test)]
 pub(crate) mod fixture;
 
+pub use authorization::{Authorization, Method};
 pub use broadcast::{
     BroadcastPayment, Candidate, ChallengeTemplate, FLOW as BROADCAST_FLOW, IssueError, IssuedOffer, Landed,
     LandingMismatch, METHOD as BROADCAST_METHOD, NonceError, OfferSecret, Overpaid, Presented, decode_presented,
@@ -26,7 +28,7 @@ pub use buyer::{
     OutgoingPayment, PeerChallenge, PeerOffer, UnreadableChallenge, pay, read_body, read_required, read_terms,
 };
 pub use challenge::{Challenge, TooLarge};
-pub use offer::Offer;
+pub use offer::{Offer, Permit2Rails};
 pub use payment::{Accepted, Malformed, Payment, auth_key, decode};
 pub use receipt::{Receipt, UnreadableReceipt};
 pub use terms::{
@@ -34,8 +36,14 @@ pub use terms::{
     verify_signature,
 };
 
-/// The one scheme that is sold by.
+/// The scheme of a fixed price.
 pub const SCHEME: &str = "exact";
+
+/// The scheme of a signed cap, of which no more is charged than what was delivered costs.
+pub const UPTO: &str = "upto";
+
+/// `extra.assetTransferMethod` of what moves through Permit2.
+pub const PERMIT2_METHOD: &str = "permit2";
 
 /// Header of a 402 that carries the version 2 terms.
 pub const REQUIRED_HEADER: &str = "payment-required";

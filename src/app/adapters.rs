@@ -21,7 +21,7 @@ use crate::postgres::{self, Cluster};
 use crate::signer;
 use crate::source::filings::{self, FilingsConfig};
 use crate::store::filing_cache::PgFilingCache;
-use crate::x402::OfferSecret;
+use crate::x402::{OfferSecret, Permit2Rails};
 
 /// Where the SEC publishes its ticker list.
 const SEC_FILES: &str = "https://www.sec.gov";
@@ -46,6 +46,10 @@ pub(super) fn till(settings: &Settings, pay_to: Address) -> Result<Till, StartEr
         asset_version: payments.asset_version.clone(),
         pay_to,
         offer_secret: offer_secret.map(OfferSecret::from_bytes).map(Arc::new),
+        permit2: Permit2Rails {
+            exact: payments.rails.exact_permit2,
+            upto: payments.rails.upto.then(|| payments.upto_facilitator.unwrap_or(Simulated::ADDRESS)),
+        },
     })
 }
 

@@ -25,6 +25,7 @@ use crate::store::journal::Journal;
 use crate::synth::faulty::Faulty;
 use crate::synth::model::{ModelTerms, ModelWriter};
 use crate::synth::renderer::Renderer;
+use crate::x402::Permit2Rails;
 
 /// The desk that pays refunds, when there is a chain to read and a key to pay with.
 pub(super) fn refund_desk(
@@ -88,12 +89,14 @@ pub(super) fn refund_promise(settings: &Settings, public_url: &str) -> Option<Re
     })
 }
 
+#[expect(clippy::too_many_arguments, reason = "what a contract is made of, said once at the start")]
 pub(super) async fn publish_contract(
     products: &[Product],
     public_url: &str,
     signer: Signer,
     has_chain: bool,
     refund: Option<RefundPromise>,
+    permit2: Permit2Rails,
     clock: &Arc<dyn Clock>,
     pool: &PgPool,
 ) -> Result<Arc<Contract>, StartError> {
@@ -103,11 +106,12 @@ pub(super) async fn publish_contract(
         public_key: signer.public_key().to_owned(),
         outcome_evidence: match has_chain {
             true => {
-                "the token's own logs on chain (AuthorizationUsed with its Transfer, AuthorizationCanceled, or unused after expiry)"
+                "the token's own logs on chain (AuthorizationUsed with its Transfer, AuthorizationCanceled, or unused after expiry; of a permit the Transfer in the call of the x402 proxy)"
             }
             false => "the facilitator's answer when the same payment is presented again; no chain is read",
         },
         refund,
+        permit2,
     };
     let url = format!("{public_url}/api/meta/refusal-contract");
     Ok(Arc::new(Contract::publish(pool, &deployment, url, signer, clock.now()).await?))

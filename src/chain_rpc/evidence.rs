@@ -66,7 +66,7 @@ pub(super) fn pair(asset: Address, logs: &[Log]) -> Result<Vec<Pair>, ChainFault
     }
 }
 
-fn transfer(log: &Log) -> Result<(Address, Address, U256), ChainFault> {
+pub(super) fn transfer(log: &Log) -> Result<(Address, Address, U256), ChainFault> {
     let [_, from, to] = log.topics[..] else { return Err(malformed(log)) };
     let parts = address_in(&from).zip(address_in(&to)).zip(read_uint(&log.data));
     parts.map(|((from, to), value)| (from, to, value)).ok_or_else(|| malformed(log))

@@ -21,6 +21,7 @@ use crate::clock::{Clock, SystemClock};
 use crate::config;
 use crate::evm::checksummed;
 use crate::limits;
+use crate::machine::Rail;
 use crate::money::UsdMicros;
 use crate::x402::OutgoingPayment;
 use slot::{Purchase, Slot};
@@ -36,6 +37,10 @@ pub(super) struct Buy {
     /// Most to pay, in dollars.
     #[arg(long, value_name = "USD", default_value = "0.10")]
     max_price: UsdMicros,
+    /// How to pay: exact, exact-permit2 or upto. The last two need an allowance for Permit2; --max-price bounds the cap of upto
+    /// [default: the cheapest, without an allowance if that can be].
+    #[arg(long, value_parser = signed_rail)]
+    rail: Option<Rail>,
     /// Method of the request [default: GET, or POST with --body].
     #[arg(long)]
     method: Option<Method>,
@@ -136,9 +141,9 @@ impl Buy {
             let ending = if first.status < 300 { Ending::Delivered } else { Ending::Refused };
             return Ok(Err(self.report(&Course { reply: Some(first), ending }, None, buyer)));
         }
-        match buyer.sign(&first, self.max_price) {
+        match buyer.sign(&first, self.max_price, self.rail) {
             Ok(payment) => {
-                let (offer, price) = choose(&first)?;
+                let (offer, price) = choose(&first, self.rail)?;
                 let now_s = SystemClock.now().unix_timestamp();
                 let purchase = Purchase::new(ask, &buyer.address(), &offer, &payment, now_s);
                 self.set_aside(slot, now_s)?;
@@ -247,6 +252,11 @@ impl Buy {
         }
         ExitCode::from(status)
     }
+}
+
+fn signed_rail(name: &str) -> Result<Rail, String> {
+    let known = Rail::from_name(name).filter(|rail| Rail::SETTLED_BY_US.contains(rail));
+    known.ok_or_else(|| "there are exact, exact-permit2 and upto".to_owned())
 }
 
 fn how_to_go_on(slot: &Slot, purchase: &Purchase) {

@@ -11,6 +11,7 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use crate::clock::{Clock, SystemClock};
 use crate::evm::{B256, SecretKey, checksummed};
 use crate::limits;
+use crate::machine::Rail;
 use crate::money::{Atomic, UsdMicros};
 use crate::x402::{self, OutgoingPayment, PeerOffer, REQUIRED_HEADER, Version};
 
@@ -109,8 +110,13 @@ impl Buyer {
     }
 
     /// Signs a payment for the terms of a 402, if its price is within the limit.
-    pub(super) fn sign(&self, challenge: &Reply, limit: UsdMicros) -> Result<OutgoingPayment, Error> {
-        let (offer, price) = choose(challenge)?;
+    pub(super) fn sign(
+        &self,
+        challenge: &Reply,
+        limit: UsdMicros,
+        rail: Option<Rail>,
+    ) -> Result<OutgoingPayment, Error> {
+        let (offer, price) = choose(challenge, rail)?;
         if price > limit {
             return Err(Error::TooDear { price, limit });
         }
@@ -137,16 +143,29 @@ impl Reply {
     }
 }
 
-/// The cheapest offer in a token that we know, with its price in dollars.
-pub(super) fn choose(challenge: &Reply) -> Result<(PeerOffer, UsdMicros), Error> {
+/// The rail of an entry that is paid by a signature alone.
+fn rail_of(offer: &PeerOffer) -> Rail {
+    match offer.method {
+        x402::Method::Eip3009 => Rail::Exact,
+        x402::Method::Permit2 => Rail::ExactPermit2,
+        x402::Method::Upto(_) => Rail::Upto,
+    }
+}
+
+/// The cheapest offer in a token that we know, on the wanted rail or on any, with its price in dollars. Of equal prices the one that
+/// needs no approval, and what is charged exactly, come first.
+pub(super) fn choose(challenge: &Reply, wanted: Option<Rail>) -> Result<(PeerOffer, UsdMicros), Error> {
     let terms = |what: &str| Error::Terms(what.to_owned());
     let read = match challenge.header(REQUIRED_HEADER) {
         Some(header) => x402::read_required(header),
         None => x402::read_body(&challenge.body),
     };
     let read = read.map_err(|e| terms(&e.to_string()))?;
-    let priced = read.offers.into_iter().filter_map(|offer| dollars(&offer).map(|price| (offer, price)));
-    priced.min_by_key(|(_, price)| *price).ok_or_else(|| terms("no offer in a token that this buyer knows"))
+    let on_rail = read.offers.into_iter().filter(|offer| wanted.is_none_or(|rail| rail == rail_of(offer)));
+    let priced = on_rail.filter_map(|offer| dollars(&offer).map(|price| (offer, price)));
+    let rank = |offer: &PeerOffer| Rail::SETTLED_BY_US.iter().position(|rail| *rail == rail_of(offer));
+    let chosen = priced.min_by_key(|(offer, price)| (*price, rank(offer)));
+    chosen.ok_or_else(|| terms("no offer on such a rail in a token that this buyer knows"))
 }
 
 fn dollars(offer: &PeerOffer) -> Option<UsdMicros> {

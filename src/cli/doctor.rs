@@ -10,10 +10,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::Place;
 use crate::app::{self, App, Parts};
-use crate::chain_rpc::Balances;
+use crate::chain_rpc::{Balances, ChainRpc};
 use crate::clock::{Clock, SystemClock};
 use crate::config::{self, Settings};
-use crate::evm::checksummed;
+use crate::evm::{Address, EXACT_PROXY, PERMIT2, UPTO_PROXY, checksummed};
 use crate::limits;
 use crate::paywall::port::Member;
 use crate::store;
@@ -103,6 +103,7 @@ async fn examine(mut settings: Settings) -> Vec<Finding> {
     let public_url = settings.public_url.clone().unwrap_or_else(|| "made of the listen address".into());
     let treasury = treasury(&settings).await;
     let model = model(&settings).await;
+    let permits = permits(&settings).await;
     // looked at, not worked on: no refund is sent and no round of recovery begins while it is up
     settings.payments.auto_refunds = false;
     let parts = Parts { recovery_pause: Some(NO_ROUND), ..Parts::default() };
@@ -121,6 +122,7 @@ async fn examine(mut settings: Settings) -> Vec<Finding> {
     findings.extend(facilitators(&app).await);
     findings.extend(treasury);
     findings.extend(model);
+    findings.extend(permits);
     app.stop().await;
     findings
 }
@@ -171,6 +173,30 @@ async fn treasury(settings: &Settings) -> Option<Finding> {
             Finding { what: "treasury", good, detail }
         }
         Err(error) => Finding { what: "treasury", good: false, detail: error.to_string() },
+    })
+}
+
+/// Whether the contracts behind the rails by Permit2 are there. None without such a rail, or without a node to ask.
+async fn permits(settings: &Settings) -> Option<Finding> {
+    let payments = &settings.payments;
+    let exact = payments.rails.exact_permit2.then_some(EXACT_PROXY);
+    let proxies: Vec<Address> = exact.into_iter().chain(payments.rails.upto.then_some(UPTO_PROXY)).collect();
+    let url = payments.rpc_url.as_ref().filter(|_| !proxies.is_empty())?;
+    let contracts = [vec![PERMIT2], proxies].concat();
+    let missing = match ChainRpc::new(url, payments.network, u64::from(payments.confirmations)) {
+        Ok(chain) => chain.find_missing(&contracts).await.map_err(|error| error.to_string()),
+        Err(error) => Err(error.to_string()),
+    };
+    Some(match missing {
+        Ok(missing) if missing.is_empty() => {
+            Finding { what: "permit2", good: true, detail: "Permit2 and the x402 proxies are on the chain".into() }
+        }
+        Ok(missing) => {
+            let names: Vec<String> = missing.iter().map(checksummed).collect();
+            let detail = format!("{} has no code: payments.rails has what cannot be settled there", names.join(", "));
+            Finding { what: "permit2", good: false, detail }
+        }
+        Err(detail) => Finding { what: "permit2", good: false, detail },
     })
 }
 

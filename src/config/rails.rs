@@ -1,26 +1,31 @@
 //! How buyers may pay, and what that needs: a chain to read and a key that pays refunds.
 
 use super::{Error, bad};
+use crate::evm::Address;
 use crate::limits::CONFIRMATIONS_MAX;
+use crate::machine::Rail;
 
 /// How buyers may pay. `exact` by our settle call is always among them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rails {
+    /// `exact` by Permit2 too.
+    pub exact_permit2: bool,
+    /// `upto`, which is by Permit2.
+    pub upto: bool,
     /// The buyer broadcasts the transfer himself and sends its hash.
     pub client_broadcast: bool,
 }
 
 pub(super) fn rails(listed: &[String], has_rpc: bool, has_treasury: bool) -> Result<Rails, Error> {
     let key = "payments.rails";
-    let known = ["exact", "client-broadcast"];
-    if let Some(other) = listed.iter().find(|name| !known.contains(&name.as_str())) {
-        return Err(bad(key, other, "is no rail; there are exact and client-broadcast"));
+    if let Some(other) = listed.iter().find(|name| Rail::from_name(name).is_none()) {
+        return Err(bad(key, other, "is no rail; there are exact, exact-permit2, upto and client-broadcast"));
     }
-    let has = |name: &str| listed.iter().any(|listed| listed == name);
-    if !has("exact") {
-        return Err(bad(key, &listed.join(","), "must have exact; client-broadcast can stand beside it"));
+    let has = |rail: Rail| listed.iter().any(|listed| listed == rail.name());
+    if !has(Rail::Exact) {
+        return Err(bad(key, &listed.join(","), "must have exact; the others can stand beside it"));
     }
-    let client_broadcast = has("client-broadcast");
+    let client_broadcast = has(Rail::ClientBroadcast);
     if client_broadcast && !has_rpc {
         return Err(bad(key, "client-broadcast", "needs payments.rpc_url: the transfer is looked up on the chain"));
     }
@@ -31,7 +36,27 @@ pub(super) fn rails(listed: &[String], has_rpc: bool, has_treasury: bool) -> Res
             "needs payments.treasury_key_file: a refused payment has moved money, which is sent back",
         ));
     }
-    Ok(Rails { client_broadcast })
+    Ok(Rails { exact_permit2: has(Rail::ExactPermit2), upto: has(Rail::Upto), client_broadcast })
+}
+
+/// Who settles `upto`: the buyer's signature names him, so that there can be one only. The simulated facilitator is known.
+pub(super) fn upto_facilitator(
+    said: Option<Address>,
+    upto: bool,
+    facilitators: usize,
+) -> Result<Option<Address>, Error> {
+    let key = "payments.upto_facilitator";
+    match (upto, facilitators, said) {
+        (true, 1, None) => Err(bad(
+            key,
+            "",
+            "rail upto needs the address that the facilitator settles from; /supported lists it as facilitatorAddress",
+        )),
+        (true, 2.., _) => {
+            Err(bad(key, "", "rail upto needs one facilitator: what a buyer signs names who may settle it"))
+        }
+        _ => Ok(said),
+    }
 }
 
 /// The text of a bad URL is not repeated: it may hold a password.
@@ -71,7 +96,7 @@ mod tests {
     #[test]
     fn one_rail_and_no_chain_is_the_default() {
         let payments = with("").expect("the defaults").payments;
-        assert_eq!((payments.rails, payments.confirmations), (Rails { client_broadcast: false }, 1));
+        assert_eq!((payments.rails, payments.confirmations), (Rails::default(), 1));
         assert_eq!((payments.rpc_url, payments.treasury_key_file, payments.auto_refunds), (None, None, false));
     }
 
@@ -86,7 +111,13 @@ mod tests {
             (format!("{both}rpc_url = 'https://node.example'"), "payments.treasury_key_file"),
             (format!("{both}treasury_key_file = '/k'"), "payments.rpc_url"),
             (format!("rails = ['client-broadcast']\n{CHAIN}"), "must have exact"),
-            (format!("rails = ['exact', 'upto']\n{CHAIN}"), "upto"),
+            (format!("rails = ['exact', 'down']\n{CHAIN}"), "down"),
+            ("rails = ['upto']".to_owned(), "must have exact"),
+            ("rails = ['exact', 'upto']\nfacilitator_url = 'https://a.example'".to_owned(), "facilitatorAddress"),
+            (
+                "rails = ['exact', 'upto']\nfacilitator_url = 'https://a.example, https://b.example'".to_owned(),
+                "one facilitator",
+            ),
             ("rails = []".to_owned(), "must have exact"),
             ("confirmations = 0".to_owned(), "1 counts the newest block"),
         ] {
@@ -95,6 +126,18 @@ mod tests {
         }
         let listed = with(&format!("[payments]\nrails = 'exact, client-broadcast'\n{CHAIN}")).expect("as a variable");
         assert!(listed.payments.rails.client_broadcast);
+    }
+
+    #[test]
+    fn the_rails_by_permit2_need_no_chain_but_upto_names_who_settles() {
+        let simulated = with("[payments]\nrails = ['exact', 'exact-permit2', 'upto']").expect("simulated").payments;
+        assert_eq!(simulated.rails, Rails { exact_permit2: true, upto: true, client_broadcast: false });
+        let address = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266";
+        let real = with(&format!(
+            "[payments]\nrails = 'exact,upto'\nfacilitator_url = 'https://a.example'\nupto_facilitator = '{address}'"
+        ));
+        let named = real.expect("complete").payments.upto_facilitator.expect("named");
+        assert_eq!(crate::evm::checksummed(&named), address);
     }
 
     #[test]

@@ -40,6 +40,7 @@ pub(super) struct Payments {
     pub(super) contract_wallets: bool,
     #[serde(deserialize_with = "list_or_text")]
     pub(super) rails: Vec<String>,
+    pub(super) upto_facilitator: String,
     pub(super) rpc_url: String,
     pub(super) confirmations: u32,
     pub(super) treasury_key_file: String,

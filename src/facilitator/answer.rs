@@ -25,14 +25,20 @@ pub(super) struct Answer {
 pub(super) struct Asked {
     network: Option<Network>,
     payer: Option<Address>,
+    /// What is to be moved, in atomic units.
+    amount: Option<String>,
 }
 
 impl Asked {
     pub(super) fn of(request: &FacilitatorRequest) -> Self {
-        let payer = request.payment_payload.pointer("/payload/authorization/from").and_then(Value::as_str);
+        let from = |kind| request.payment_payload.pointer(kind).and_then(Value::as_str);
+        let payer = from("/payload/authorization/from").or_else(|| from("/payload/permit2Authorization/from"));
+        let terms = &request.payment_requirements;
+        let amount = terms.get("amount").or_else(|| terms.get("maxAmountRequired")).and_then(Value::as_str);
         Self {
             network: request.payment_requirements.get("network").and_then(Value::as_str).and_then(network),
             payer: payer.and_then(|text| parse_address(text).ok()),
+            amount: amount.map(str::to_owned),
         }
     }
 }
@@ -122,6 +128,9 @@ fn contradiction(answer: &Answer, members: &Map<String, Value>, reason: &str, as
     }
     if given("payer").is_some_and(|payer| asked.payer.is_none() || parse_address(payer).ok() != asked.payer) {
         return Some("success for another payer".to_owned());
+    }
+    if given("amount").is_some_and(|amount| asked.amount.as_deref() != Some(amount)) {
+        return Some("success with another amount".to_owned());
     }
     None
 }

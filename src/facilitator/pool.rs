@@ -67,12 +67,14 @@ impl Pool {
     }
 
     /// The healthy one that is listed first; when all rest, the one that has rested enough soonest.
-    fn choose(&self) -> Option<&Asked> {
+    fn choose(&self, request: &FacilitatorRequest) -> Option<&Asked> {
+        let scheme = request.payment_requirements["scheme"].as_str().unwrap_or(SCHEME);
+        let wanted = Kind { scheme: scheme.to_owned(), ..self.ours.clone() };
         let now = Instant::now();
         let usable = self.members.iter().filter_map(|member| {
             let health = member.health();
             let rests_for = health.rest_until.map_or(Duration::ZERO, |until| until.saturating_duration_since(now));
-            health.lists(&self.ours).then_some((member, rests_for))
+            health.lists(&wanted).then_some((member, rests_for))
         });
         usable.min_by_key(|(_, rests_for)| *rests_for).map(|(member, _)| member)
     }
@@ -207,7 +209,7 @@ impl Facilitator for Pool {
 
     /// One call to the one that is chosen. When it fails the buyer sends the same payment again, and by then it rests.
     async fn verify(&self, request: &FacilitatorRequest) -> Result<Judged, Unreachable> {
-        let member = self.choose().ok_or_else(|| Unreachable("none lists our kind".to_owned()))?;
+        let member = self.choose(request).ok_or_else(|| Unreachable("none lists our kind".to_owned()))?;
         match member.remote.verify(request).await {
             Ok(judged) => {
                 member.health().answered();

@@ -5,7 +5,7 @@
 const CODE_BYTES_MAX: usize = 80;
 
 /// Codes that can only be given before anything was sent to a chain.
-const PRE_BROADCAST: [&str; 25] = [
+const PRE_BROADCAST: [&str; 38] = [
     // the signature
     "invalid_exact_evm_payload_signature",
     "invalid_exact_evm_signature",
@@ -38,17 +38,32 @@ const PRE_BROADCAST: [&str; 25] = [
     "accepted_requirements_mismatch",
     "invalid_exact_evm_missing_eip712_domain",
     "missing_eip712_domain",
+    // permits, exact and upto
+    "invalid_permit2_signature",
+    "invalid_permit2_spender",
+    "invalid_permit2_recipient_mismatch",
+    "permit2_token_mismatch",
+    "permit2_amount_mismatch",
+    "permit2_deadline_expired",
+    "permit2_not_yet_valid",
+    "permit2_insufficient_balance",
+    "permit2_allowance_required",
+    "upto_facilitator_mismatch",
+    "invalid_upto_evm_scheme",
+    "invalid_upto_evm_network_mismatch",
+    "invalid_upto_evm_payload_settlement_exceeds_amount",
 ];
 
 /// Codes that say that the nonce is used (or cancelled: a token cannot tell).
-const NONCE_USED: [&str; 3] = [
+const NONCE_USED: [&str; 4] = [
     "invalid_exact_evm_nonce_already_used",
     "nonce_already_used",
     "invalid_exact_evm_payload_authorization_nonce_used",
+    "permit2_invalid_nonce",
 ];
 
 /// Codes of a verify that speak about the payment, besides those above.
-const VERIFY_ONLY: [&str; 9] = [
+const VERIFY_ONLY: [&str; 11] = [
     "invalid_payment_requirements",
     "invalid_payload",
     "invalid_x402_version",
@@ -58,6 +73,8 @@ const VERIFY_ONLY: [&str; 9] = [
     "invalid_exact_evm_token_name_mismatch",
     "invalid_exact_evm_token_version_mismatch",
     "invalid_exact_evm_eip3009_not_supported",
+    "permit2_simulation_failed",
+    "permit2_proxy_not_deployed",
 ];
 
 /// Whether no money can have moved when a settle ends with this code and no transaction.

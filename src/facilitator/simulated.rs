@@ -12,17 +12,20 @@ use async_trait::async_trait;
 use sqlx::PgPool;
 
 use crate::clock::Clock;
-use crate::evm::{self, Address, B256, Network, Signature, TokenDomain, U256, lower};
+use crate::evm::{self, Address, B256, EXACT_PROXY, Network, Signature, TokenDomain, U256, UPTO_PROXY, lower};
 use crate::fault;
 use crate::limits::SIMULATED_MARGIN_S;
 use crate::paywall::port::{
     Facilitator, FacilitatorRequest, Judged, Kind, Member, SettleIntent, Settlement, Unreachable, Verdict, not_ours,
 };
 use crate::store::simulated::{self, Executed, Transfer};
-use crate::x402::{Payment, SCHEME, Version, read_terms};
+use crate::x402::{Authorization, Method, Payment, SCHEME, UPTO, Version, read_terms};
 
 /// Its name; no URL reads like it.
 const NAME: &str = "simulated";
+
+/// Who settles what is signed for `upto`: the facilitator in process, which has no key.
+const ADDRESS: Address = Address::repeat_byte(0x51);
 
 /// What each new payer starts with: 1,000 USDC in atomic units.
 const GRANT: u64 = 1_000_000_000;
@@ -38,6 +41,11 @@ const OTHER_VALUE: &str = "invalid_exact_evm_payload_authorization_value_mismatc
 const EXPIRED: &str = "invalid_exact_evm_payload_authorization_valid_before";
 const TOO_EARLY: &str = "invalid_exact_evm_payload_authorization_valid_after";
 const BAD_SIGNATURE: &str = "invalid_exact_evm_signature";
+const OTHER_PERMIT_AMOUNT: &str = "permit2_amount_mismatch";
+const OTHER_SPENDER: &str = "invalid_permit2_spender";
+const OTHER_TOKEN: &str = "permit2_token_mismatch";
+const ABOVE_CAP: &str = "invalid_upto_evm_payload_settlement_exceeds_amount";
+const OTHER_FACILITATOR: &str = "upto_facilitator_mismatch";
 const NO_MONEY: &str = "invalid_exact_evm_insufficient_balance";
 const NONCE_USED: &str = "invalid_exact_evm_nonce_already_used";
 
@@ -61,6 +69,9 @@ pub struct Simulated {
 }
 
 impl Simulated {
+    /// Who may settle what is signed for `upto`.
+    pub const ADDRESS: Address = ADDRESS;
+
     /// A facilitator for the token of `domain`, with its rows behind `pool`.
     pub fn new(pool: PgPool, domain: TokenDomain, clock: Arc<dyn Clock>) -> Self {
         Self {
@@ -168,13 +179,14 @@ impl Facilitator for Simulated {
     }
 
     async fn fetch_supported(&self) -> Result<Vec<Kind>, Unreachable> {
-        let kind = |version: Version, network: String| Kind {
+        let kind = |version: Version, scheme: &str, network: String| Kind {
             x402_version: version.number(),
-            scheme: SCHEME.to_owned(),
+            scheme: scheme.to_owned(),
             network,
         };
-        let v1 = self.network().v1_name().map(|name| kind(Version::V1, name.to_owned()));
-        Ok(v1.into_iter().chain([kind(Version::V2, self.network().to_string())]).collect())
+        let v1 = self.network().v1_name().map(|name| kind(Version::V1, SCHEME, name.to_owned()));
+        let v2 = [SCHEME, UPTO].map(|scheme| kind(Version::V2, scheme, self.network().to_string()));
+        Ok(v1.into_iter().chain(v2).collect())
     }
 
     async fn verify(&self, request: &FacilitatorRequest) -> Result<Judged, Unreachable> {
@@ -199,24 +211,45 @@ fn judge(request: &FacilitatorRequest, token: &TokenDomain, now_s: u64) -> Resul
     let demand = |holds: bool, reason| if holds { Ok(()) } else { Err(reason) };
     let network = Network::new(token.chain_id);
     let sent = payment.network.parse().ok().or_else(|| Network::from_v1_name(&payment.network));
-    demand(payment.scheme == SCHEME, OTHER_SCHEME)?;
+    demand(payment.scheme == terms.method.scheme(), OTHER_SCHEME)?;
     demand(terms.network == network && sent == Some(network), OTHER_NETWORK)?;
     demand(terms.asset == token.contract, OTHER_ASSET)?;
-    demand(auth.to == terms.pay_to, OTHER_PAYEE)?;
-    demand(auth.value == U256::from(terms.amount.0), OTHER_VALUE)?;
-    demand(auth.valid_before >= U256::from(now_s) + U256::from(SIMULATED_MARGIN_S), EXPIRED)?;
-    demand(auth.valid_after <= U256::from(now_s), TOO_EARLY)?;
+    demand(auth.to() == terms.pay_to, OTHER_PAYEE)?;
+    let charged = U256::from(terms.amount.0);
+    match (auth, terms.method) {
+        (Authorization::Eip3009(auth), Method::Eip3009) => demand(auth.value == charged, OTHER_VALUE)?,
+        (Authorization::Permit2(permit), Method::Permit2) => {
+            demand(permit.amount == charged, OTHER_PERMIT_AMOUNT)?;
+            demand(permit.spender == EXACT_PROXY && permit.facilitator.is_none(), OTHER_SPENDER)?;
+            demand(permit.token == token.contract, OTHER_TOKEN)?;
+        }
+        (Authorization::Permit2(permit), Method::Upto(_)) => {
+            demand(permit.amount >= charged, ABOVE_CAP)?;
+            demand(permit.spender == UPTO_PROXY, OTHER_SPENDER)?;
+            demand(permit.token == token.contract, OTHER_TOKEN)?;
+            demand(permit.facilitator == Some(ADDRESS), OTHER_FACILITATOR)?;
+        }
+        (Authorization::Eip3009(_), Method::Permit2 | Method::Upto(_))
+        | (Authorization::Permit2(_), Method::Eip3009) => return Err(BAD_PAYLOAD),
+    }
+    demand(auth.valid_before() >= U256::from(now_s) + U256::from(SIMULATED_MARGIN_S), EXPIRED)?;
+    demand(auth.valid_after() <= U256::from(now_s), TOO_EARLY)?;
     // the token knows its own domain, whatever the terms call it
-    let digest = evm::digest(auth, token);
+    let digest = auth.digest(token);
     let signature = Signature::from_bytes(&payment.signature).map_err(|_| BAD_SIGNATURE)?;
-    signature.verify(&digest, &auth.from).map_err(|_| BAD_SIGNATURE)?;
+    signature.verify(&digest, &auth.from()).map_err(|_| BAD_SIGNATURE)?;
+    let nonce = match auth {
+        Authorization::Eip3009(auth) => auth.nonce,
+        // nonces of Permit2 are apart from those of the token
+        Authorization::Permit2(_) => keccak256([b"permit2".as_slice(), auth.nonce().as_slice()].concat()),
+    };
     Ok(Transfer {
         network: network.to_string(),
         asset: lower(&token.contract),
-        authorizer: lower(&auth.from),
-        nonce: auth.nonce.0,
-        payee: lower(&auth.to),
-        value: auth.value.to_string(),
+        authorizer: lower(&auth.from()),
+        nonce: nonce.0,
+        payee: lower(&auth.to()),
+        value: charged.to_string(),
         tx_hash: keccak256([b"jim/simulated/1".as_slice(), digest.as_slice()].concat()).0,
     })
 }

@@ -9,6 +9,11 @@ const LANDING: &str = "## If you broadcast the transfer yourself\n\nTake the ent
      and `payload` `{\"txHash\": ..}`. A request that is refused after that owes all of the money back to whoever paid: see `refund` \
      in its body.\n\n";
 
+/// The rails by Permit2, where they are switched on.
+const PERMIT2: &str = "## If you pay by Permit2\n\nTake an entry of `accepts` whose `assetTransferMethod` is `permit2` and sign \
+     `PermitWitnessTransferFrom` for it. Of scheme `upto` the amount is a cap: no more is charged than the price, and the receipt says \
+     how much. A 412 `permit2_allowance_required` was not charged: approve the Permit2 contract for the token, then sign a new payment.\n\n";
+
 /// What an agent needs to buy, in under 4,000 characters of prose.
 pub(super) fn llms(shop: &Shop) -> String {
     let url = &shop.public_url;
@@ -29,6 +34,9 @@ pub(super) fn llms(shop: &Shop) -> String {
          - [OpenAPI]({url}/openapi.json)\n- [Catalogue with prices]({url}/api/v1/services)\n\
          - [Refusal contract]({url}/api/meta/refusal-contract)\n- [How to verify]({url}/verification.md)\n\n"
     ));
+    if shop.shelves.iter().any(|shelf| shelf.offer.permit2.any()) {
+        out.push_str(PERMIT2);
+    }
     if shop.paywall.takes_landings() {
         out.push_str(LANDING);
     }

@@ -79,6 +79,7 @@ fn paid_operation(shelf: &Shelf, by_query: bool) -> utoipa::openapi::path::Opera
                 "protocols": [{"x402": {}}],
                 "amount_atomic": shelf.offer.amount.to_string(),
                 "network": shelf.offer.network.to_string(),
+                "accepts": shelf.offer.methods().map(|method| shelf.offer.requirements_by(method)).collect::<Vec<_>>(),
             }),
         )])));
     if by_query {
@@ -103,6 +104,11 @@ fn paid_operation(shelf: &Shelf, by_query: bool) -> utoipa::openapi::path::Opera
     }
     operation = operation
         .response("200", response("The memo, settled.", &[("application/json", product.kind.output_schema())]));
+    if shelf.offer.permit2.any() {
+        let text =
+            "Not charged: permit2_allowance_required. The `error` says what to approve; then sign a new payment.";
+        operation = operation.response("412", response(text, &[]));
+    }
     for (status, text, schemas) in refusals(product.kind.refusal_codes()) {
         let schemas: Vec<_> = schemas.iter().map(|(media, schema)| (*media, schema.clone())).collect();
         operation = operation.response(status.to_string(), response(&text, &schemas));

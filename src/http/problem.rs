@@ -56,6 +56,11 @@ pub(super) fn outcome(shop: &Shop, shelf: &Shelf, version: Version, outcome: Out
         Outcome::Delivered(delivery) => delivered(shelf, version, delivery),
         Outcome::Refused(refused_) => refused(refused_),
         Outcome::Unpaid { error } => unpaid(shop, shelf, &error),
+        Outcome::Unapproved { error } => {
+            let mut response = unpaid(shop, shelf, &error);
+            *response.status_mut() = StatusCode::PRECONDITION_FAILED;
+            response
+        }
         Outcome::Pending { payment_id, transaction } => {
             let body = shop.paywall.contract().pending_body(payment_id, transaction.as_deref());
             let status = StatusCode::from_u16(unknown_outcome::STATUS).unwrap_or(StatusCode::SERVICE_UNAVAILABLE);
@@ -71,6 +76,7 @@ fn delivered(shelf: &Shelf, version: Version, delivery: Delivery) -> Response {
         payer: parse_address(&delivery.payer).unwrap_or(Address::ZERO),
         transaction: delivery.transaction.unwrap_or_default(),
         network: shelf.offer.network,
+        amount: Some(delivery.charged),
     };
     let mut response = Response::new(Body::from(delivery.body));
     let headers = response.headers_mut();

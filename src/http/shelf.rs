@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use crate::catalog::Product;
 use crate::evm::{Address, Network};
 use crate::limits;
-use crate::x402::{self, Candidate, Challenge, ChallengeTemplate, IssueError, Offer, OfferSecret};
+use crate::x402::{self, Candidate, Challenge, ChallengeTemplate, IssueError, Offer, OfferSecret, Permit2Rails};
 
 /// What is said in a 402 that is no reaction to a payment.
 const FIRST_ERROR: &str = "Payment required";
@@ -35,6 +35,8 @@ pub struct Till {
     pub pay_to: Address,
     /// The secret behind offers of the client-broadcast rail; None: the rail is switched off.
     pub offer_secret: Option<Arc<OfferSecret>>,
+    /// What may be paid by Permit2.
+    pub permit2: Permit2Rails,
 }
 
 /// A product with its terms.
@@ -100,6 +102,7 @@ impl Shelf {
             service_name: Some("jim".into()),
             tags: product.tags.clone(),
             output_schema: Some(json!({"input": {"type": "http", "method": "GET", "queryParams": input}})),
+            permit2: till.permit2,
         };
         let extensions = Map::from_iter([("refusal-contract".to_owned(), contract)]);
         let too_large = |source| Error::TooLarge { product: product.id.clone(), source };

@@ -16,10 +16,10 @@ use super::contract::Circumstances;
 use super::outcome::{Outcome, Refused};
 use super::port::{FacilitatorRequest, Judged, Verdict};
 use super::settle::SettleCall;
-use super::verified::{Home, Money, Presence, Signed, Verified, Work};
+use super::verified::{Home, Money, Presence, Signed, UNAPPROVED, Verified, Work};
 use crate::canonical::{self, hex};
 use crate::catalog::Product;
-use crate::evm::{Address, lower};
+use crate::evm::{Address, PERMIT2, checksummed, lower};
 use crate::fault;
 use crate::ledger::Customer;
 use crate::limits;
@@ -29,9 +29,13 @@ use crate::refusal::{Refusal, RefusalCode};
 use crate::store::journal::{Claim, Held, NewPayment};
 use crate::store::{self};
 use crate::x402::{
-    Mismatch, Offer, Payment, SignatureCheck, check_window, facilitator_request, match_offer, verify_signature,
+    Authorization, Mismatch, Offer, Payment, SignatureCheck, check_window, facilitator_request, match_offer,
+    verify_signature,
 };
 use uuid::Uuid;
+
+/// What facilitators call a payer who has not let Permit2 move his tokens.
+const NO_ALLOWANCE: &str = "permit2_allowance_required";
 
 /// A request with a payment, as the face has read it.
 #[derive(Clone, Debug)]
@@ -111,7 +115,7 @@ impl Paywall {
         let Some(request) = facilitator_call(purchase) else {
             return Ok(Admission::Answer(Outcome::Unpaid { error: Mismatch::Network.to_string() }));
         };
-        if let Some(refusal) = self.payer_objection(&purchase.payment.authorization.from) {
+        if let Some(refusal) = self.payer_objection(&purchase.payment.authorization.from()) {
             return Ok(Admission::Answer(self.refuse_unless(purchase, refusal, State::is_open).await));
         }
         let permit = match Arc::clone(&self.slots).try_acquire_owned() {
@@ -157,7 +161,8 @@ impl Paywall {
         presence: &Presence,
     ) -> Result<Admission, store::Error> {
         fault::point("before-verify");
-        let judged = self.facilitator.verify(&request).await;
+        // a cap is verified as what was signed; what is settled is the price
+        let judged = self.facilitator.verify(&request.for_verify(&purchase.payment.authorization.value())).await;
         fault::point("after-verify");
         let Judged { verdict, facilitator } = match judged {
             Ok(judged) => judged,
@@ -167,7 +172,7 @@ impl Paywall {
                 return Ok(self.shed(purchase, "The facilitator could not be reached to verify the payment."));
             }
         };
-        let valid_before = purchase.payment.authorization.valid_before;
+        let valid_before = purchase.payment.authorization.valid_before();
         let mut work = Work {
             paywall: Arc::clone(self),
             held,
@@ -179,9 +184,17 @@ impl Paywall {
             presence: presence.clone(),
             permit: Some(permit),
         };
-        let from = lower(&purchase.payment.authorization.from);
+        let from = lower(&purchase.payment.authorization.from());
         match verdict {
-            Verdict::Invalid { reason } => Ok(Admission::Answer(work.verify_failed(&reason).await?)),
+            Verdict::Invalid { reason } if reason == NO_ALLOWANCE => {
+                let (token, amount) = (checksummed(&purchase.offer.asset), purchase.payment.authorization.value());
+                let text = format!(
+                    "{NO_ALLOWANCE}: approve {} to move at least {amount} units of {token}, then sign a new payment",
+                    checksummed(&PERMIT2)
+                );
+                Ok(Admission::Answer(work.verify_failed(&text, UNAPPROVED).await?))
+            }
+            Verdict::Invalid { reason } => Ok(Admission::Answer(work.verify_failed(&reason, 402).await?)),
             Verdict::Valid { payer: Some(payer) } if payer.to_lowercase() != from => {
                 tracing::error!(facilitator = work.facilitator(), "verify named another payer than the signer");
                 let refusal = Refusal::new(RefusalCode::ExecutionFailed, "The facilitator vouched for another payer.");
@@ -215,13 +228,13 @@ impl Paywall {
         work: Work,
         other: Uuid,
     ) -> Result<Outcome, store::Error> {
-        let Work { held, money, presence, circumstances, amount, .. } = work;
+        let Work { held, money, presence, circumstances, .. } = work;
         if let Money::Signed(Signed { request, facilitator, .. }) = money
             && !presence.is_gone()
             && self.journal.take_over(held, other, &request.body(), &facilitator).await?
         {
             let call = SettleCall { payment_id: held.payment_id, attempt: 1, facilitator, request };
-            return Ok(self.settle(call, circumstances, amount, None).await);
+            return Ok(self.settle(call, circumstances, None).await);
         }
         self.journal.give_back(held, "the answer that was to be taken over moved on").await?;
         // the other one is being settled, or was: what is said of it holds for the purchase
@@ -237,15 +250,17 @@ impl Paywall {
         }
         if let Err(error) = check_window(&payment.authorization, self.clock.unix_s(), limits::AUTHORIZATION_LEFT_S_MIN)
         {
-            return Some(error.to_string());
+            return Some(error.said_of(&payment.authorization));
         }
+        let bad = match payment.authorization {
+            Authorization::Eip3009(_) => "invalid_exact_evm_payload_signature",
+            Authorization::Permit2(_) => "invalid_permit2_signature",
+        };
         match verify_signature(payment, offer) {
             SignatureCheck::Eoa => None,
             SignatureCheck::NotSixtyFiveBytes if self.policy.contract_wallets => None,
-            SignatureCheck::NotSixtyFiveBytes => {
-                Some("invalid_exact_evm_payload_signature: only 65-byte signatures are taken".into())
-            }
-            SignatureCheck::Bad(_) => Some("invalid_exact_evm_payload_signature".into()),
+            SignatureCheck::NotSixtyFiveBytes => Some(format!("{bad}: only 65-byte signatures are taken")),
+            SignatureCheck::Bad(_) => Some(bad.into()),
         }
     }
 
@@ -296,26 +311,26 @@ impl Paywall {
         let (auth, offer) = (&purchase.payment.authorization, &purchase.offer);
         NewPayment {
             auth_key: purchase.auth_key(),
-            rail: Rail::Exact,
+            rail: rail_of(&purchase.payment),
             x402_version: if purchase.payment.version.number() == 1 { 1 } else { 2 },
             network: offer.network.to_string(),
             asset: lower(&offer.asset),
-            payer: lower(&auth.from),
+            payer: lower(&auth.from()),
             pay_to: lower(&offer.pay_to),
-            auth_nonce: format!("{:#x}", auth.nonce),
+            auth_nonce: format!("{:#x}", auth.nonce()),
             payload_sha256: purchase.payload_sha256(),
             request_fp: purchase.request_fp.clone(),
             product: purchase.product.id.clone(),
             contract_id: self.contract.id().to_owned(),
             amount: offer.amount.to_string(),
             amount_micros: purchase.product.price,
-            valid_after: auth.valid_after.to_string(),
-            valid_before: auth.valid_before.to_string(),
+            valid_after: auth.valid_after().to_string(),
+            valid_before: auth.valid_before().to_string(),
         }
     }
 
     fn customer(&self, purchase: &Purchase) -> Customer {
-        let payer = purchase.payment.authorization.from;
+        let payer = purchase.payment.authorization.from();
         Customer {
             request_id: purchase.request_id.clone(),
             product: purchase.product.id.clone(),
@@ -350,6 +365,15 @@ pub(super) fn facilitator_call(purchase: &Purchase) -> Option<FacilitatorRequest
         payment_payload: call.payment_payload,
         payment_requirements: call.payment_requirements,
     })
+}
+
+/// The rail of a payment that matched its offer: of the permits, those whose witness names a facilitator are for `upto`.
+fn rail_of(payment: &Payment) -> Rail {
+    match &payment.authorization {
+        Authorization::Eip3009(_) => Rail::Exact,
+        Authorization::Permit2(permit) if permit.facilitator.is_some() => Rail::Upto,
+        Authorization::Permit2(_) => Rail::ExactPermit2,
+    }
 }
 
 /// 128 random bits: the id is the capability to read an order.

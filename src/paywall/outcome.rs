@@ -17,6 +17,11 @@ pub enum Outcome {
         /// Reason for the 402's `error`.
         error: String,
     },
+    /// Not charged: the buyer has not let Permit2 move his tokens. Answered with 412 and the terms.
+    Unapproved {
+        /// Reason for the `error`, with what to approve.
+        error: String,
+    },
     /// Nobody knows yet whether it is charged: send the same payment again.
     Pending {
         /// The payment.
@@ -40,7 +45,7 @@ pub struct Delivery {
     /// Who paid, lower case.
     pub payer: String,
     /// What was charged.
-    pub amount: Atomic,
+    pub charged: Atomic,
     /// True when it was delivered before.
     pub replay: bool,
 }

@@ -4,8 +4,14 @@
 
 pub mod chain;
 
+use std::borrow::Cow;
+
 use async_trait::async_trait;
 use serde_json::Value;
+
+use crate::evm::U256;
+use crate::money::Atomic;
+use crate::x402::UPTO;
 
 /// Verifies and settles payments of one or more kinds.
 #[async_trait]
@@ -49,7 +55,7 @@ pub struct Member {
 pub struct Kind {
     /// 1 or 2.
     pub x402_version: u64,
-    /// `exact`.
+    /// `exact` or `upto`.
     pub scheme: String,
     /// CAIP-2 for version 2, the old name for version 1.
     pub network: String,
@@ -75,6 +81,24 @@ impl FacilitatorRequest {
             payment_payload: body["paymentPayload"].take(),
             payment_requirements: body["paymentRequirements"].take(),
         })
+    }
+
+    /// What is verified for it: a cap is verified as what was signed, and what is settled may be less.
+    pub fn for_verify(&self, signed: &U256) -> Cow<'_, Self> {
+        if self.payment_requirements["scheme"] != UPTO {
+            return Cow::Borrowed(self);
+        }
+        let mut request = self.clone();
+        request.payment_requirements["amount"] = signed.to_string().into();
+        Cow::Owned(request)
+    }
+
+    /// The same at the price that the payment was claimed at, where what is settled is ours to say.
+    pub fn at_price(mut self, price: Atomic) -> Self {
+        if self.payment_requirements["scheme"] == UPTO {
+            self.payment_requirements["amount"] = price.to_string().into();
+        }
+        self
     }
 
     /// The JSON body.

@@ -14,9 +14,9 @@ use super::admission::{Purchase, facilitator_call};
 use super::outcome::{Delivery, Outcome, Refused};
 use super::port::FacilitatorRequest;
 use super::settle::SettleCall;
+use super::verified::{UNAPPROVED, failed};
 use crate::limits;
 use crate::machine::State;
-use crate::money::Atomic;
 use crate::refusal::{Refusal, RefusalCode};
 use crate::store::journal::{Claim, DecisionKind, Record};
 use crate::store::refunds::list;
@@ -77,7 +77,10 @@ impl Paywall {
             }
             State::Settling => self.pending(payment_id).await,
             State::Ready | State::Unknown => match facilitator_call(purchase) {
-                Some(request) => self.present_again(purchase, payment_id, request).await,
+                Some(request) => {
+                    let request = request.at_price(self.journal.load(payment_id).await?.charged);
+                    self.present_again(purchase, payment_id, request).await
+                }
                 None => self.pending(payment_id).await,
             },
             State::Superseded => self.answer_superseded(purchase, payment_id).await,
@@ -104,7 +107,7 @@ impl Paywall {
         let state = record.state;
         match state {
             State::Settled => {
-                let outcome = self.replay(successor, record, purchase.offer.amount)?;
+                let outcome = self.replay(successor, record)?;
                 return self.note(payment_id, outcome).await;
             }
             State::Denied | State::Dead | State::Refused | State::Abandoned | State::RefundOwed | State::Refunded => {
@@ -161,7 +164,7 @@ impl Paywall {
             && let Some(attempt) = self.journal.intend(holder, &request.body()).await?
         {
             let call = SettleCall { payment_id: holder, attempt, facilitator, request };
-            self.settle(call, purchase.circumstances(None), purchase.offer.amount, None).await;
+            self.settle(call, purchase.circumstances(None), None).await;
             state = self.journal.load_state(holder).await?;
         }
         Ok(!state.holds_purchase())
@@ -192,7 +195,7 @@ impl Paywall {
         match self.journal.intend(payment_id, &request.body()).await? {
             Some(attempt) => {
                 let call = SettleCall { payment_id, attempt, facilitator, request };
-                Ok(self.settle(call, purchase.circumstances(None), purchase.offer.amount, None).await)
+                Ok(self.settle(call, purchase.circumstances(None), None).await)
             }
             // another copy settles it at this moment
             None => self.pending(payment_id).await,
@@ -219,7 +222,7 @@ impl Paywall {
         if let Some(refusal) = self.refuse_returned(payment_id, &record).await? {
             return self.refuse_noted(purchase, payment_id, refusal).await;
         }
-        let outcome = self.replay(payment_id, record, purchase.offer.amount)?;
+        let outcome = self.replay(payment_id, record)?;
         self.note(payment_id, outcome).await
     }
 
@@ -245,6 +248,7 @@ impl Paywall {
             Outcome::Delivered(_) => (200, None),
             Outcome::Refused(refused) => (refused.status, Some("replayed")),
             Outcome::Unpaid { .. } => (402, Some("denied")),
+            Outcome::Unapproved { .. } => (UNAPPROVED, Some("denied")),
             Outcome::Pending { .. } => (503, Some("settlement_pending")),
         };
         self.journal.note_served(payment_id, status, code).await?;
@@ -252,7 +256,7 @@ impl Paywall {
     }
 
     /// The stored end of a payment, as bytes.
-    pub(super) fn replay(&self, payment_id: Uuid, record: Record, amount: Atomic) -> Result<Outcome, store::Error> {
+    pub(super) fn replay(&self, payment_id: Uuid, record: Record) -> Result<Outcome, store::Error> {
         let pending = Outcome::Pending { payment_id, transaction: record.transaction.clone() };
         let gone = |why: &str| Ok(Outcome::Unpaid { error: why.to_owned() });
         match record.state {
@@ -278,7 +282,7 @@ impl Paywall {
                     body: decision.body,
                     transaction: record.transaction,
                     payer: record.payer,
-                    amount,
+                    charged: record.charged,
                     replay: true,
                 })
             }
@@ -288,9 +292,7 @@ impl Paywall {
                 let retry_after_s = RefusalCode::from_name(code).and_then(|code| code.row().after_s);
                 Outcome::Refused(Refused { status: decision.status, retry_after_s, body: decision.body })
             }
-            DecisionKind::VerifyFailed => {
-                Outcome::Unpaid { error: String::from_utf8_lossy(&decision.body).into_owned() }
-            }
+            DecisionKind::VerifyFailed => failed(String::from_utf8_lossy(&decision.body).into_owned(), decision.status),
         })
     }
 }

@@ -11,7 +11,6 @@ use super::outcome::{Delivery, Outcome, Refused};
 use super::port::{FacilitatorRequest, SettleIntent, Settlement};
 use crate::fault;
 use crate::machine::State;
-use crate::money::Atomic;
 use crate::refusal::{Refusal, RefusalCode};
 use crate::store;
 use crate::store::journal::{Record, SettleClass, SettleEnd};
@@ -31,7 +30,6 @@ impl Paywall {
         &self,
         call: SettleCall,
         circumstances: Circumstances,
-        amount: Atomic,
         kept: Option<Delivery>,
     ) -> Outcome {
         let SettleCall { payment_id, attempt, facilitator, request } = call;
@@ -61,7 +59,7 @@ impl Paywall {
             Err(error) => Err(error),
         };
         match recorded {
-            Ok(record) => self.conclude(payment_id, record, circumstances, amount),
+            Ok(record) => self.conclude(payment_id, record, circumstances),
             Err(error) => {
                 // the intent is on disk, so the rows say "unknown" until the same payment comes again: never a refusal
                 tracing::error!(%error, %payment_id, "the outcome of a settle call could not be stored");
@@ -79,14 +77,14 @@ impl Paywall {
     }
 
     /// What the rows say now.
-    fn conclude(&self, payment_id: Uuid, record: Record, circumstances: Circumstances, amount: Atomic) -> Outcome {
+    fn conclude(&self, payment_id: Uuid, record: Record, circumstances: Circumstances) -> Outcome {
         if record.state == State::Ready {
             let detail = "The facilitator refused the connection before anything was sent; the answer is kept.";
             let refusal = Refusal::new(RefusalCode::Overloaded, detail);
             let body = self.contract.refusal_body(&refusal, &circumstances, self.clock.now());
             return Outcome::Refused(Refused::new(&refusal, body));
         }
-        match self.replay(payment_id, record, amount) {
+        match self.replay(payment_id, record) {
             Ok(Outcome::Delivered(delivery)) => Outcome::Delivered(Delivery { replay: false, ..delivery }),
             Ok(outcome) => outcome,
             Err(error) => {

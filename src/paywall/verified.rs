@@ -23,6 +23,9 @@ use crate::money::Atomic;
 use crate::refusal::{Refusal, RefusalCode};
 use crate::store::{self, journal};
 
+/// HTTP status where the allowance of Permit2 is missing (x402 scheme `exact`, EVM).
+pub const UNAPPROVED: u16 = 412;
+
 /// A verified, unsettled payment.
 ///
 /// It can be committed or refused, once. This compiles:
@@ -242,11 +245,11 @@ impl Work {
                     body: decision.body,
                     transaction: None,
                     payer: lower(&customer.payer),
-                    amount,
+                    charged: amount,
                     replay: false,
                 };
                 let call = SettleCall { payment_id: held.payment_id, attempt: 1, facilitator, request };
-                paywall.settle(call, circumstances, amount, Some(kept)).await
+                paywall.settle(call, circumstances, Some(kept)).await
             }
             Money::Signed(_) | Money::Landed(_) => Outcome::Pending { payment_id: held.payment_id, transaction: None },
         }
@@ -272,15 +275,15 @@ impl Work {
         }
     }
 
-    pub(super) async fn verify_failed(&self, reason: &str) -> Result<Outcome, store::Error> {
+    pub(super) async fn verify_failed(&self, reason: &str, status: u16) -> Result<Outcome, store::Error> {
         let decision = journal::Decision {
             kind: journal::DecisionKind::VerifyFailed,
-            status: 402,
+            status,
             content_type: "text/plain".into(),
             body: reason.as_bytes().to_vec(),
         };
         if self.paywall.journal.decide(self.held, &decision, None, None, self.facilitator(), None).await? {
-            return Ok(Outcome::Unpaid { error: reason.to_owned() });
+            return Ok(failed(reason.to_owned(), status));
         }
         Ok(self.answer_from_rows().await)
     }
@@ -310,7 +313,7 @@ impl Work {
     pub(super) async fn answer_from_rows(&self) -> Outcome {
         let payment_id = self.held.payment_id;
         let replayed = match self.paywall.journal.load(payment_id).await {
-            Ok(record) => self.paywall.replay(payment_id, record, self.amount),
+            Ok(record) => self.paywall.replay(payment_id, record),
             Err(error) => Err(error),
         };
         replayed.unwrap_or_else(|error| {
@@ -328,5 +331,13 @@ impl Work {
             Money::Landed(money) => Some(money.tx.clone()),
         };
         Outcome::Pending { payment_id: self.held.payment_id, transaction }
+    }
+}
+
+/// How a payment that did not pass verify is answered.
+pub(super) fn failed(error: String, status: u16) -> Outcome {
+    match status {
+        UNAPPROVED => Outcome::Unapproved { error },
+        _ => Outcome::Unpaid { error },
     }
 }

@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use super::{RefusalCode, unknown_outcome};
 use crate::limits::REFUND_DUE;
 use crate::machine::Rail;
+use crate::x402::Permit2Rails;
 
 /// Version of the contract that this code publishes; a buyer of version 1.0 of the seed can read it.
 pub const CONTRACT_VERSION: &str = "2.0";
@@ -21,7 +22,7 @@ pub const ORDER_OF_CHECKS: [&str; 11] = [
     "payer list and rate by payer (403 payer_declined, 429 rate_limited)",
     "overload (503 overloaded)",
     "claim of the payment (409 payment_reused, payment_in_progress; stored answers and refusals are replayed)",
-    "verify (402 with the reason, 503 overloaded)",
+    "verify (402 with the reason, 412 permit2_allowance_required, 503 overloaded)",
 ];
 
 /// What the manifest needs to know of the deployment.
@@ -35,6 +36,8 @@ pub struct Deployment {
     pub public_key: String,
     /// How an unknown outcome is resolved.
     pub outcome_evidence: &'static str,
+    /// What may be paid by Permit2.
+    pub permit2: Permit2Rails,
     /// What becomes of money that a buyer has broadcast; None where that rail is switched off.
     pub refund: Option<RefundPromise>,
 }
@@ -93,8 +96,10 @@ pub fn manifest_content(deployment: &Deployment) -> Map<String, Value> {
 }
 
 fn rails(deployment: &Deployment) -> Vec<&'static str> {
-    let second = deployment.refund.as_ref().map(|_| Rail::ClientBroadcast.name());
-    std::iter::once(Rail::Exact.name()).chain(second).collect()
+    let exact = deployment.permit2.exact.then_some(Rail::ExactPermit2);
+    let upto = deployment.permit2.upto.map(|_| Rail::Upto);
+    let last = deployment.refund.as_ref().map(|_| Rail::ClientBroadcast);
+    std::iter::once(Rail::Exact).chain(exact).chain(upto).chain(last).map(Rail::name).collect()
 }
 
 fn refund(promise: &RefundPromise) -> Value {
@@ -153,6 +158,7 @@ mod tests {
             key_id: "k".into(),
             public_key: "p".into(),
             outcome_evidence: "e",
+            permit2: Permit2Rails::default(),
             refund: None,
         };
         let manifest = Value::Object(manifest_content(&deployment));
@@ -167,6 +173,9 @@ mod tests {
         assert_eq!(manifest["refusals"].as_array().map(Vec::len), Some(RefusalCode::ALL.len()));
         assert_eq!((&manifest["rails"], manifest.get("refund")), (&json!(["exact"]), None));
         let status_url = "https://jim.example/api/orders/{order_id}".to_owned();
+        let permits = Permit2Rails { exact: true, upto: Some(crate::evm::Address::repeat_byte(1)) };
+        let manifest = Value::Object(manifest_content(&Deployment { permit2: permits, ..deployment.clone() }));
+        assert_eq!(manifest["rails"], json!(["exact", "exact-permit2", "upto"]));
         let both = Deployment { refund: Some(RefundPromise { is_automatic: true, status_url }), ..deployment };
         let manifest = Value::Object(manifest_content(&both));
         assert_eq!(manifest["rails"], json!(["exact", "client-broadcast"]));

@@ -30,7 +30,7 @@ pub struct Breach {
 }
 
 /// All of them.
-pub const INVARIANTS: [Invariant; 13] = [
+pub const INVARIANTS: [Invariant; 14] = [
     Invariant {
         id: "V1",
         breach: "a settle attempt without an answer to settle for",
@@ -137,6 +137,15 @@ pub const INVARIANTS: [Invariant; 13] = [
         breach: "money owed back without the row that pays it",
         query: "select p.payment_id::text from payment_states p left join refunds r using (payment_id) \
                 where p.state in ('refund_owed', 'refunded') and r.refund_id is null",
+    },
+    Invariant {
+        id: "N3",
+        breach: "a permit that was sent to settle for another amount than was claimed, or for more than was signed",
+        query: "select p.payment_id::text || ' ' || t.attempt from payments p join settle_attempts t using (payment_id) cross join lateral (select \
+                (t.request::jsonb #>> '{paymentRequirements,amount}')::numeric as asked, \
+                (t.request::jsonb #>> '{paymentPayload,payload,permit2Authorization,permitted,amount}')::numeric as signed) x \
+                where p.rail in ('exact-permit2', 'upto') and t.request is not null and (x.asked is distinct from p.amount \
+                or coalesce(x.signed < p.amount, true) or (p.rail = 'exact-permit2' and x.signed <> p.amount))",
     },
 ];
 

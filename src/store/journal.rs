@@ -22,6 +22,7 @@ use super::Error;
 use crate::fault;
 use crate::limits;
 use crate::machine::{self, State};
+use crate::money::Atomic;
 
 use rows::read_state;
 use transitions::{ClaimOf, DecisionOf, Intent, SettleOf, digest};
@@ -251,11 +252,11 @@ impl Journal {
     /// What is stored for a payment; for one that was answered from another, that answer.
     pub async fn load(&self, payment_id: Uuid) -> Result<Record, Error> {
         let row = sqlx::query(
-            "select payment_state(p.payment_id) as state, p.payer, order_of(p.payment_id) as order_id, a.kind, a.status, a.content_type, \
+            "select payment_state(p.payment_id) as state, p.payer, coalesce(g.amount, p.amount)::text as charged, order_of(p.payment_id) as order_id, a.kind, a.status, a.content_type, \
              a.body, a.refusal_code, coalesce(s.transaction, r.transaction) as transaction, r.reason, \
              (select x.payment_id from successions x where x.of_payment = p.payment_id and x.kind = 'supersede') as successor \
              from payments p left join successions f on f.payment_id = p.payment_id and f.kind = 'free' \
-             left join answers a on a.payment_id = coalesce(f.of_payment, p.payment_id) \
+             left join payments g on g.payment_id = f.of_payment left join answers a on a.payment_id = coalesce(f.of_payment, p.payment_id) \
              left join settlements s on s.payment_id = coalesce(f.of_payment, p.payment_id) \
              left join lateral (select transaction, reason from settle_results x where x.payment_id = p.payment_id \
              order by attempt desc limit 1) r on true where p.payment_id = $1",
@@ -315,8 +316,14 @@ fn read_record(row: &PgRow) -> Result<Record, Error> {
         transaction: row.try_get("transaction")?,
         settle_reason: row.try_get("reason")?,
         payer: row.try_get("payer")?,
+        charged: read_atomic(row.try_get("charged")?)?,
         successor: row.try_get("successor")?,
     })
+}
+
+fn read_atomic(digits: &str) -> Result<Atomic, Error> {
+    let odd = |_| Error::UnknownValue { what: "payments.amount", value: digits.to_owned() };
+    digits.parse().map(Atomic).map_err(odd)
 }
 
 /// The database's copy of the table of moves is ours, or it was migrated by another version.

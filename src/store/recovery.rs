@@ -75,7 +75,7 @@ impl List {
                 "select e.at_us, e.payment_id from payment_events e join payments p using (payment_id) where e.to_state in \
                  ('refused', 'superseded', 'free', 'ready', 'abandoned') and (e.at_us, e.payment_id) > ($1, $2) \
                  and not exists (select 1 from payment_events n where n.payment_id = e.payment_id and n.seq = e.seq + 1) \
-                 and p.rail = 'exact' and p.valid_before + $4 < extract(epoch from now()) and not is_proven(e.payment_id) \
+                 and p.rail <> 'client-broadcast' and p.valid_before + $4 < extract(epoch from now()) and not is_proven(e.payment_id) \
                  order by e.at_us, e.payment_id limit $3"
             }
             Self::Unproven => {
@@ -127,11 +127,11 @@ pub struct Sighting {
     pub seen_us: i64,
 }
 
-/// Transfers seen within [`limits::REORG_WATCH`] that charges of the exact rail rest on, after an id, in the order of their ids.
+/// Transfers seen within [`limits::REORG_WATCH`] that charges of the rails that we settle rest on, after an id, in the order of their ids.
 pub async fn load_sightings(pool: &PgPool, after: i64) -> Result<Vec<Sighting>, Error> {
     let rows = sqlx::query(
         "select e.evidence_id, e.payment_id, e.block, e.block_hash, e.tx_hash, e.log_index, \
-         (extract(epoch from e.observed_at) * 1000000)::bigint as seen_us from chain_evidence e join payments p using (payment_id) where e.kind = 'transfer' and p.rail = 'exact' and e.evidence_id > $1 \
+         (extract(epoch from e.observed_at) * 1000000)::bigint as seen_us from chain_evidence e join payments p using (payment_id) where e.kind = 'transfer' and p.rail <> 'client-broadcast' and e.evidence_id > $1 \
          and e.observed_at > now() - make_interval(secs => $2) and payment_state(e.payment_id) = 'settled' \
          and not exists (select 1 from chain_evidence l where l.kind = 'lost' and l.of_evidence = e.evidence_id) \
          order by e.evidence_id limit $3",

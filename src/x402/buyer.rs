@@ -5,9 +5,10 @@
 
 use serde_json::{Map, Value, json};
 
-use super::payment::payload_value;
-use super::{SCHEME, Version, codec};
-use crate::evm::{self, Address, B256, Network, SecretKey, TokenDomain, TransferAuthorization, U256, parse_address};
+use super::{Authorization, Method, PERMIT2_METHOD, SCHEME, UPTO, Version, codec};
+use crate::evm::{
+    self, Address, B256, Network, PermitTransfer, SecretKey, TokenDomain, TransferAuthorization, U256, parse_address,
+};
 use crate::limits::{
     BUY_WINDOW_S_MAX, FOREIGN_TEXT_CHARS_MAX, PEER_CHALLENGE_BYTES_MAX, PEER_CHALLENGE_DEPTH_MAX, PEER_OFFERS_MAX,
 };
@@ -19,7 +20,7 @@ const BACKDATE_S: u64 = 600;
 /// A seller's terms, read from either half of a 402.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PeerChallenge {
-    /// What could be paid: `exact` by EIP-3009 on an EVM chain.
+    /// What could be paid: `exact` by EIP-3009 or Permit2, and `upto`, on an EVM chain.
     pub offers: Vec<PeerOffer>,
     /// Offers of other kinds, not read any further.
     pub unusable: usize,
@@ -34,11 +35,13 @@ pub struct PeerChallenge {
 pub struct PeerOffer {
     /// The version in which it was made and is paid.
     pub version: Version,
+    /// How the money moves.
+    pub method: Method,
     /// Chain of the token.
     pub network: Network,
     /// The token. Its decimals are ours to know, never the seller's to say.
     pub asset: Address,
-    /// Price in atomic units.
+    /// Price in atomic units; of `upto` the most that may be charged.
     pub amount: Atomic,
     /// Who is paid.
     pub pay_to: Address,
@@ -67,7 +70,7 @@ pub struct OutgoingPayment {
     /// The header's value. It is money: keep it out of logs.
     pub header_value: String,
     /// What was signed.
-    pub authorization: TransferAuthorization,
+    pub authorization: Authorization,
 }
 
 /// Reads the value of `PAYMENT-REQUIRED` (version 2).
@@ -89,23 +92,15 @@ pub fn read_body(body: &[u8]) -> Result<PeerChallenge, UnreadableChallenge> {
 /// Signs a payment for an offer, valid until the seller's timeout has passed but never longer than our own bound.
 /// `nonce` must be random and must be stored before the payment is sent.
 pub fn pay(offer: &PeerOffer, key: &SecretKey, nonce: B256, now_s: u64) -> OutgoingPayment {
-    let valid_before = now_s.saturating_add(offer.max_timeout_s.min(BUY_WINDOW_S_MAX));
-    let authorization = TransferAuthorization {
-        from: key.address(),
-        to: offer.pay_to,
-        value: U256::from(offer.amount.0),
-        valid_after: U256::from(now_s.saturating_sub(BACKDATE_S)),
-        valid_before: U256::from(valid_before),
-        nonce,
-    };
+    let authorization = authorization(offer, key.address(), nonce, now_s);
     let domain = TokenDomain {
         name: offer.token_name.clone(),
         version: offer.token_version.clone(),
         chain_id: offer.network.chain_id(),
         contract: offer.asset,
     };
-    let signature = key.sign(&evm::digest(&authorization, &domain));
-    let payload = payload_value(&authorization, &signature.to_bytes());
+    let signature = key.sign(&authorization.digest(&domain));
+    let payload = authorization.payload(&signature.to_bytes());
     let mut payment = json!({ "x402Version": offer.version.number(), "payload": payload });
     match offer.version {
         Version::V1 => {
@@ -122,7 +117,38 @@ pub fn pay(offer: &PeerOffer, key: &SecretKey, nonce: B256, now_s: u64) -> Outgo
     OutgoingPayment { version: offer.version, header_value: codec::encode(&payment), authorization }
 }
 
-/// Reads one `PaymentRequirements` object; `None` when it is not `exact` by EIP-3009 on an EVM chain.
+fn authorization(offer: &PeerOffer, from: Address, nonce: B256, now_s: u64) -> Authorization {
+    let valid_after = U256::from(now_s.saturating_sub(BACKDATE_S));
+    let valid_before = U256::from(now_s.saturating_add(offer.max_timeout_s.min(BUY_WINDOW_S_MAX)));
+    let (to, amount) = (offer.pay_to, U256::from(offer.amount.0));
+    let facilitator = match offer.method {
+        Method::Eip3009 => {
+            return Authorization::Eip3009(TransferAuthorization {
+                from,
+                to,
+                value: amount,
+                valid_after,
+                valid_before,
+                nonce,
+            });
+        }
+        Method::Permit2 => None,
+        Method::Upto(facilitator) => Some(facilitator),
+    };
+    Authorization::Permit2(PermitTransfer {
+        from,
+        token: offer.asset,
+        amount,
+        spender: offer.method.proxy(),
+        nonce: nonce.into(),
+        deadline: valid_before,
+        to,
+        facilitator,
+        valid_after,
+    })
+}
+
+/// Reads one `PaymentRequirements` object; `None` when it is of a kind that we do not pay by, or not on an EVM chain.
 pub fn read_terms(version: Version, requirements: &Value) -> Option<PeerOffer> {
     read_offer(version, requirements, None)
 }
@@ -151,22 +177,33 @@ fn read(version: Version, bytes: &[u8]) -> Result<PeerChallenge, UnreadableChall
 fn read_offer(version: Version, offer: &Value, resource: Option<&Value>) -> Option<PeerOffer> {
     let text = |key: &str| offer.get(key).and_then(Value::as_str);
     let extra = |key: &str| offer.get("extra").and_then(|extra| extra.get(key)).and_then(Value::as_str);
-    if text("scheme") != Some(SCHEME) || extra("assetTransferMethod").is_some_and(|method| method != "eip3009") {
-        return None;
-    }
+    let method = match (version, text("scheme")?, extra("assetTransferMethod")) {
+        (_, SCHEME, None | Some("eip3009")) => Method::Eip3009,
+        (Version::V2, SCHEME, Some(PERMIT2_METHOD)) => Method::Permit2,
+        (Version::V2, UPTO, None | Some(PERMIT2_METHOD)) => {
+            Method::Upto(parse_address(extra("facilitatorAddress")?).ok()?)
+        }
+        _ => return None,
+    };
     let (network, amount) = match version {
         Version::V1 => (Network::from_v1_name(text("network")?)?, text("maxAmountRequired")?),
         Version::V2 => (text("network")?.parse().ok()?, text("amount")?),
     };
+    // a permit is not signed in the token's domain
+    let domain = |key: &str| match method {
+        Method::Eip3009 => extra(key),
+        Method::Permit2 | Method::Upto(_) => Some(extra(key).unwrap_or_default()),
+    };
     Some(PeerOffer {
         version,
+        method,
         network,
         asset: parse_address(text("asset")?).ok()?,
         amount: Atomic(u128::try_from(evm::parse_uint(amount).ok()?).ok()?),
         pay_to: parse_address(text("payTo")?).ok()?,
         max_timeout_s: offer.get("maxTimeoutSeconds").and_then(Value::as_u64)?,
-        token_name: extra("name")?.to_owned(),
-        token_version: extra("version")?.to_owned(),
+        token_name: domain("name")?.to_owned(),
+        token_version: domain("version")?.to_owned(),
         requirements: offer.clone(),
         resource: resource.cloned(),
     })
@@ -203,7 +240,7 @@ mod tests {
             ours,
             with("scheme", json!("upto")),
             with("network", json!("solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp")),
-            with("extra", json!({"name": "USDC", "version": "2", "assetTransferMethod": "permit2"})),
+            with("extra", json!({"name": "USDC", "version": "2", "assetTransferMethod": "erc7710"})),
             with("amount", json!(50_000)),
             with("asset", json!("USD")),
             with("amount", json!("340282366920938463463374607431768211456")),
@@ -221,7 +258,7 @@ mod tests {
         let mut offer = read_required(&challenge.header).expect("readable").offers.remove(0);
         offer.max_timeout_s = u64::MAX;
         let paid = pay(&offer, &fixture::buyer(), B256::ZERO, 1_000_000);
-        assert_eq!(paid.authorization.valid_before, U256::from(1_000_000 + BUY_WINDOW_S_MAX));
+        assert_eq!(paid.authorization.valid_before(), U256::from(1_000_000 + BUY_WINDOW_S_MAX));
     }
 
     #[test]

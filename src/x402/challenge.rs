@@ -34,7 +34,7 @@ impl Challenge {
             "x402Version": 2,
             "error": error,
             "resource": offer.resource(),
-            "accepts": [offer.requirements_v2()],
+            "accepts": offer.methods().map(|method| offer.requirements_by(method)).collect::<Vec<_>>(),
         });
         if !extensions.is_empty() {
             required["extensions"] = Value::Object(extensions.clone());

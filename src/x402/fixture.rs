@@ -4,9 +4,10 @@ use alloy_primitives::B256;
 use serde_json::{Map, Value, json};
 
 use super::{
-    BROADCAST_FLOW, BROADCAST_METHOD, Challenge, Offer, OutgoingPayment, Version, codec, pay, read_body, read_required,
+    BROADCAST_FLOW, BROADCAST_METHOD, Challenge, Offer, OutgoingPayment, Permit2Rails, Version, codec, pay, read_body,
+    read_required,
 };
-use crate::evm::{Network, SecretKey, parse_address};
+use crate::evm::{Address, Network, SecretKey, parse_address};
 use crate::money::Atomic;
 
 /// The time at which [`payment`] was signed.
@@ -33,6 +34,7 @@ pub(crate) fn offer() -> Offer {
         service_name: Some("jim".to_owned()),
         tags: vec!["research".to_owned()],
         output_schema: Some(json!({"input": {"type": "http", "method": "GET"}})),
+        permit2: Permit2Rails::default(),
     }
 }
 
@@ -44,6 +46,27 @@ pub(crate) fn payment(version: Version, nonce: u8) -> OutgoingPayment {
         Version::V2 => read_required(&challenge.header),
     };
     pay(&read.expect("readable").offers[0], &buyer(), B256::repeat_byte(nonce), NOW_S)
+}
+
+/// [`offer`] with both rails by Permit2.
+pub(crate) fn permit_offer() -> Offer {
+    Offer { permit2: Permit2Rails { exact: true, upto: Some(FACILITATOR) }, ..offer() }
+}
+
+/// Who may settle what is signed for `upto`.
+pub(crate) const FACILITATOR: Address = Address::repeat_byte(0xfa);
+
+/// A payment for [`permit_offer`] by [`buyer`], by its second (`exact`) or third (`upto`) entry.
+pub(crate) fn permit_payment(entry: usize, nonce: u8) -> OutgoingPayment {
+    let challenge = Challenge::render(&permit_offer(), "payment required", &Map::new()).expect("small enough");
+    let offers = read_required(&challenge.header).expect("readable").offers;
+    pay(&offers[entry], &buyer(), B256::repeat_byte(nonce), NOW_S)
+}
+
+/// The JSON behind [`permit_payment`].
+pub(crate) fn permit_document(entry: usize) -> Value {
+    let text = permit_payment(entry, 1).header_value;
+    serde_json::from_slice(&codec::decode_base64(&text).expect("base64")).expect("JSON")
 }
 
 /// The JSON behind [`payment`].

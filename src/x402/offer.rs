@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::SCHEME;
+use super::{Method, SCHEME};
 use crate::evm::{Address, Network, TokenDomain, checksummed};
 use crate::money::Atomic;
 
@@ -35,6 +35,24 @@ pub struct Offer {
     pub tags: Vec<String>,
     /// Version 1's description of input and output; version 2 has extensions for it. Left out when `None`.
     pub output_schema: Option<Value>,
+    /// What may be paid by Permit2; version 2 only.
+    pub permit2: Permit2Rails,
+}
+
+/// The rails by Permit2 that are switched on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Permit2Rails {
+    /// `exact`.
+    pub exact: bool,
+    /// `upto`, with the facilitator that may settle.
+    pub upto: Option<Address>,
+}
+
+impl Permit2Rails {
+    /// True when one of them is.
+    pub fn any(&self) -> bool {
+        self.exact || self.upto.is_some()
+    }
 }
 
 impl Offer {
@@ -48,16 +66,27 @@ impl Offer {
         }
     }
 
-    /// `PaymentRequirements` of version 2.
+    /// `PaymentRequirements` of version 2, by EIP-3009.
     pub fn requirements_v2(&self) -> Value {
+        self.requirements_by(Method::Eip3009)
+    }
+
+    /// All ways to pay that are settled by us, the ordinary one first, for clients that take the first one that they know.
+    pub fn methods(&self) -> impl Iterator<Item = Method> {
+        let exact = self.permit2.exact.then_some(Method::Permit2);
+        std::iter::once(Method::Eip3009).chain(exact).chain(self.permit2.upto.map(Method::Upto))
+    }
+
+    /// `PaymentRequirements` of version 2 by one of the methods. Of `upto` the amount is the cap.
+    pub fn requirements_by(&self, method: Method) -> Value {
         json!({
-            "scheme": SCHEME,
+            "scheme": method.scheme(),
             "network": self.network.to_string(),
             "amount": self.amount.to_string(),
             "asset": checksummed(&self.asset),
             "payTo": checksummed(&self.pay_to),
             "maxTimeoutSeconds": self.max_timeout_s,
-            "extra": self.extra(),
+            "extra": self.extra_by(method),
         })
     }
 
@@ -98,7 +127,14 @@ impl Offer {
         resource
     }
 
-    /// The scheme's own members: the token's domain.
+    /// The scheme's own members: the token's domain, and how the money moves where that is not EIP-3009.
+    pub(super) fn extra_by(&self, method: Method) -> Map<String, Value> {
+        let mut members = self.extra();
+        members.extend(method.extra().into_iter().map(|(key, value)| (key.to_owned(), Value::from(value))));
+        members
+    }
+
+    /// The token's domain.
     pub(super) fn extra(&self) -> Map<String, Value> {
         [("name", &self.token_name), ("version", &self.token_version)]
             .into_iter()

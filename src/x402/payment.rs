@@ -6,14 +6,12 @@
 use std::fmt;
 
 use alloy_primitives::hex;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
-use super::{Presented, Version, codec, decode_presented};
+use super::authorization::{read_eip3009, read_permit2};
+use super::{Authorization, Presented, Version, codec, decode_presented};
 use crate::canonical::{canonical_json, sha256};
-use crate::evm::{
-    Address, B256, Network, Signature, TransferAuthorization, U256, checksummed, lower, parse_address, parse_uint,
-    parse_word,
-};
+use crate::evm::{Address, B256, Network, Signature, lower, parse_uint};
 use crate::limits::{PAYMENT_HEADER_BYTES_MAX, PAYMENT_HEADER_DEPTH_MAX};
 use crate::strict_json;
 
@@ -39,7 +37,9 @@ pub enum Malformed {
     #[error("{0} is missing or malformed")]
     Member(&'static str),
     /// A payload of another kind, or of two kinds at once.
-    #[error("only an EIP-3009 payload (signature and authorization) is taken")]
+    #[error(
+        "only an EIP-3009 payload (signature and authorization) or, in version 2, a Permit2 one (permit2Authorization) is taken"
+    )]
     Unsupported,
     /// A hash of a broadcast transfer that does not stand alone.
     #[error("a client-broadcast payment has one txHash, in its payload or at the top, and nothing beside it")]
@@ -81,7 +81,7 @@ pub struct Payment {
     /// `resource.url`, when a version 2 buyer repeats it.
     pub resource_url: Option<String>,
     /// What the payer signed.
-    pub authorization: TransferAuthorization,
+    pub authorization: Authorization,
     /// The signature as sent, of any length: contract wallets have other forms than 65 bytes.
     pub signature: Vec<u8>,
     // the members of the decoded header that are not null
@@ -121,24 +121,15 @@ impl Payment {
         Presented::from_value(version, value).and_then(settled_by_us)
     }
 
-    /// Identity of the payment ([`auth_key`]). Network and asset are ours, since a payment is matched to an offer before its
+    /// Identity of the payment ([`Authorization::key`]). Network and asset are ours, since a payment is matched to an offer before its
     /// identity matters.
     pub fn auth_key(&self, network: &Network, asset: &Address) -> String {
-        auth_key(network, asset, &self.authorization.from, &self.authorization.nonce)
+        self.authorization.key(network, asset)
     }
 
     /// SHA-256 over the canonical JSON of what was signed and of the signature: equal for every spelling of one payment.
     pub fn payload_sha256(&self) -> [u8; 32] {
-        let auth = &self.authorization;
-        let value = json!({
-            "from": lower(&auth.from),
-            "to": lower(&auth.to),
-            "value": auth.value.to_string(),
-            "validAfter": auth.valid_after.to_string(),
-            "validBefore": auth.valid_before.to_string(),
-            "nonce": format!("{:#x}", auth.nonce),
-            "signature": hex::encode_prefixed(self.normal_signature()),
-        });
+        let value = self.authorization.identity(&self.normal_signature());
         sha256(canonical_json(&value).as_bytes())
     }
 
@@ -149,7 +140,7 @@ impl Payment {
 
     /// `payload` in one spelling: checksummed addresses, decimal strings, `v` as 27 or 28.
     pub(super) fn normal_payload(&self) -> Value {
-        payload_value(&self.authorization, &self.normal_signature())
+        self.authorization.payload(&self.normal_signature())
     }
 
     fn normal_signature(&self) -> Vec<u8> {
@@ -167,21 +158,6 @@ impl fmt::Debug for Payment {
             .field("signature_bytes", &self.signature.len())
             .finish_non_exhaustive()
     }
-}
-
-/// The EIP-3009 payload of either version.
-pub(super) fn payload_value(auth: &TransferAuthorization, signature: &[u8]) -> Value {
-    json!({
-        "signature": hex::encode_prefixed(signature),
-        "authorization": {
-            "from": checksummed(&auth.from),
-            "to": checksummed(&auth.to),
-            "value": auth.value.to_string(),
-            "validAfter": auth.valid_after.to_string(),
-            "validBefore": auth.valid_before.to_string(),
-            "nonce": format!("{:#x}", auth.nonce),
-        },
-    })
 }
 
 /// What every payment of a version has, whatever it pays by.
@@ -205,7 +181,7 @@ pub(super) fn from_document(version: Version, document: Map<String, Value>) -> R
         Some(accepted) => (accepted.scheme.clone(), accepted.network.clone()),
         None => (text(&document, "scheme", "scheme")?, text(&document, "network", "network")?),
     };
-    let (authorization, signature) = read_payload(document.get("payload"))?;
+    let (authorization, signature) = read_payload(version, document.get("payload"))?;
     let resource_url = read_resource_url(version, &document)?;
     Ok(Payment { version, accepted, scheme, network, resource_url, authorization, signature, document })
 }
@@ -232,30 +208,20 @@ pub(super) fn read_accepted(document: &Map<String, Value>) -> Result<Accepted, M
     Ok(Accepted { unknown: members, ..accepted })
 }
 
-fn read_payload(payload: Option<&Value>) -> Result<(TransferAuthorization, Vec<u8>), Malformed> {
+fn read_payload(version: Version, payload: Option<&Value>) -> Result<(Authorization, Vec<u8>), Malformed> {
     let members = object(payload, "payload")?;
-    // a second kind beside ours could be what a facilitator looks at
-    if members.keys().any(|key| key != "signature" && key != "authorization") {
-        return Err(Malformed::Unsupported);
-    }
-    let authorization = object(members.get("authorization"), "payload.authorization")?;
+    // a second kind beside the one that is read could be what a facilitator looks at
+    let kinds: Vec<&str> = members.keys().map(String::as_str).filter(|key| *key != "signature").collect();
+    let authorization = match (kinds.as_slice(), version) {
+        // what is missing is named as it always was
+        (["authorization"] | [], _) => Authorization::Eip3009(read_eip3009(members.get("authorization"))?),
+        (["permit2Authorization"], Version::V2) => {
+            Authorization::Permit2(read_permit2(members.get("permit2Authorization"))?)
+        }
+        _ => return Err(Malformed::Unsupported),
+    };
     let signature = text(&members, "signature", "payload.signature")?;
     let signature = read_hex(&signature).ok_or(Malformed::Member("payload.signature"))?;
-    let address = |key, name| -> Result<Address, Malformed> {
-        parse_address(&text(&authorization, key, name)?).map_err(|_| Malformed::Member(name))
-    };
-    let uint = |key, name| -> Result<U256, Malformed> {
-        parse_uint(&text(&authorization, key, name)?).map_err(|_| Malformed::Member(name))
-    };
-    let nonce = text(&authorization, "nonce", "payload.authorization.nonce")?;
-    let authorization = TransferAuthorization {
-        from: address("from", "payload.authorization.from")?,
-        to: address("to", "payload.authorization.to")?,
-        value: uint("value", "payload.authorization.value")?,
-        valid_after: uint("validAfter", "payload.authorization.validAfter")?,
-        valid_before: uint("validBefore", "payload.authorization.validBefore")?,
-        nonce: parse_word(&nonce).map_err(|_| Malformed::Member("payload.authorization.nonce"))?,
-    };
     Ok((authorization, signature))
 }
 
@@ -276,7 +242,7 @@ pub(super) fn object(value: Option<&Value>, name: &'static str) -> Result<Map<St
     Ok(codec::without_nulls(members.clone()))
 }
 
-fn text(members: &Map<String, Value>, key: &str, name: &'static str) -> Result<String, Malformed> {
+pub(super) fn text(members: &Map<String, Value>, key: &str, name: &'static str) -> Result<String, Malformed> {
     members.get(key).and_then(Value::as_str).map(str::to_owned).ok_or(Malformed::Member(name))
 }
 

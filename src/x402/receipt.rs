@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::{Version, codec};
 use crate::evm::{Address, Network, checksummed, parse_address};
 use crate::limits::{FOREIGN_TEXT_CHARS_MAX, PAYMENT_HEADER_BYTES_MAX, PAYMENT_HEADER_DEPTH_MAX};
+use crate::money::Atomic;
 
 /// `SettlementResponse`: what was settled, or why not.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +20,8 @@ pub struct Receipt {
     pub transaction: String,
     /// Chain of the payment.
     pub network: Network,
+    /// What moved, in atomic units, where it is said.
+    pub amount: Option<Atomic>,
 }
 
 /// A header that is no receipt.
@@ -39,6 +42,10 @@ impl Receipt {
             "transaction": self.transaction,
             "network": network,
         });
+        // a member that version 1 does not know
+        if let (Version::V2, Some(amount)) = (version, &self.amount) {
+            value["amount"] = json!(amount.to_string());
+        }
         if let Some(reason) = &self.error_reason {
             value["errorReason"] = json!(reason);
         }
@@ -63,6 +70,7 @@ impl Receipt {
             payer: text("payer")?.map_or(Ok(payer), |named| parse_address(named).map_err(|_| UnreadableReceipt))?,
             transaction: text("transaction")?.map(printable).unwrap_or_default(),
             network,
+            amount: text("amount")?.and_then(|digits| digits.parse().ok()).map(Atomic),
         })
     }
 }
@@ -79,6 +87,7 @@ mod tests {
             payer: fixture::buyer().address(),
             transaction: format!("0x{}", "ab".repeat(32)),
             network: Network::new(84_532),
+            amount: None,
         }
     }
 

@@ -92,6 +92,7 @@ fn offer() -> Offer {
         service_name: None,
         tags: Vec::new(),
         output_schema: None,
+        permit2: Default::default(),
     }
 }
 

@@ -28,6 +28,10 @@ pub(crate) struct Signed {
 pub(crate) enum Version {
     V1,
     V2,
+    /// Version 2, `exact` by Permit2.
+    Permit2,
+    /// Version 2, `upto`.
+    Upto,
 }
 
 /// Buys with the TypeScript client of version 2.
@@ -50,6 +54,8 @@ pub(crate) fn sign_once(kit: &Kit, url: &str, payer: &Payer, version: Version) -
     let version = match version {
         Version::V1 => "v1",
         Version::V2 => "v2",
+        Version::Permit2 => "permit2",
+        Version::Upto => "upto",
     };
     let text = output("a signature", kit.node("sign-once.cjs").args([url, version]).env("BUYER_KEY", &payer.key));
     let signed: Value = serde_json::from_str(&text).expect("one JSON object");

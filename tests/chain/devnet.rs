@@ -160,6 +160,17 @@ impl Devnet {
         hash
     }
 
+    /// Calls a contract in a transaction of an account that the node signs for, whosever it is.
+    pub(crate) fn send_as(&self, web: &Web, from: Address, to: Address, function: &str, arguments: &str) {
+        let (from, to) = (format!("{from:#x}"), format!("{to:#x}"));
+        self.call(web, "anvil_setBalance", json!([from, "0xde0b6b3a7640000"]));
+        self.call(web, "anvil_impersonateAccount", json!([from]));
+        let data = format!("0x{}{arguments}", &hex::encode(keccak256(function))[..8]);
+        let sent = self.call(web, "eth_sendTransaction", json!([{"from": from, "to": to, "data": data}]));
+        let hash = sent.as_str().expect("a hash").to_owned();
+        assert_eq!(self.receipt(web, &hash)["status"], "0x1", "{function}");
+    }
+
     /// Adds empty blocks, a second apart.
     pub(crate) fn mine(&self, web: &Web, blocks: u64) {
         // in pieces that end within the client's time

@@ -46,8 +46,10 @@ impl Facilitator {
 
     /// Calls of one operation for one payer.
     pub(crate) fn calls(&self, web: &Web, op: &str, payer: &str) -> usize {
-        let from = "/request/paymentPayload/payload/authorization/from";
-        let of = |call: &&Value| call["op"] == op && call.pointer(from).is_some_and(|who| is_same(who, payer));
+        let payers = ["authorization", "permit2Authorization"]
+            .map(|kind| format!("/request/paymentPayload/payload/{kind}/from"));
+        let is_payer = |call: &Value| payers.iter().filter_map(|at| call.pointer(at)).any(|who| is_same(who, payer));
+        let of = |call: &&Value| call["op"] == op && is_payer(call);
         self.log(web).iter().filter(of).count()
     }
 

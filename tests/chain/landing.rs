@@ -96,6 +96,7 @@ fn orphan(world: &World) {
         service_name: None,
         tags: Vec::new(),
         output_schema: None,
+        permit2: Default::default(),
     };
     let issued = OfferSecret::from_bytes(secret.0).issue("research:fundamentals", &offer, now_s() - 3_600, [7; 8]);
     broadcast(world, &payer, issued.expect("a nonce"), terms.amount());

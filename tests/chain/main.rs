@@ -12,6 +12,7 @@ mod evidence;
 mod facilitator;
 mod landing;
 mod money;
+mod permits;
 mod process;
 mod purchases;
 mod refunds;
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
         .into_iter()
         .chain(evidence::CASES)
         .chain(landing::CASES)
+        .chain(permits::CASES)
         .chain(refunds::CASES)
         .chain(survival::CASES);
     let all: Vec<Case> = all.collect();

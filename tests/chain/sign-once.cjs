@@ -1,5 +1,5 @@
 // Signs a payment for one URL and does not send it: prints {"header", "value", "payer"}, so that a test can send the very
-// same payment as often as it likes. Usage: node sign-once.cjs URL v1|v2, env BUYER_KEY.
+// same payment as often as it likes. Usage: node sign-once.cjs URL v1|v2|permit2|upto, env BUYER_KEY.
 const [url, version] = process.argv.slice(2);
 const key = process.env.BUYER_KEY;
 
@@ -13,7 +13,11 @@ async function buyer(fetcher) {
   const { registerExactEvmScheme } = require("@x402/evm/exact/client");
   const { privateKeyToAccount } = require("viem/accounts");
   const account = privateKeyToAccount(key);
-  const client = registerExactEvmScheme(new x402Client(), { signer: account });
+  const by = r => r.scheme === "upto" ? "upto" : r.extra?.assetTransferMethod === "permit2" ? "permit2" : "v2";
+  const wanted = (_v, offers) => offers.filter(offer => by(offer) === version);
+  const client = registerExactEvmScheme(new x402Client(), { signer: account, policies: [wanted] });
+  const { UptoEvmScheme } = require("@x402/evm/upto/client");
+  client.register("eip155:*", new UptoEvmScheme(account));
   client.setSpendControls({ allowedAssets: true, maxAmountPerPayment: false });
   return { pay: wrapFetchWithPayment(fetcher, client), payer: account.address };
 }

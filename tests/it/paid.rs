@@ -10,6 +10,7 @@ mod headers;
 mod interleavings;
 mod landing;
 mod outcomes;
+mod permit;
 mod pool;
 mod presence;
 mod purchase;

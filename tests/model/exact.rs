@@ -50,6 +50,8 @@ pub(crate) enum Mutation {
 #[derive(Clone, Debug)]
 pub(crate) struct Config {
     pub(crate) name: &'static str,
+    /// One of those that we settle.
+    pub(crate) rail: Rail,
     /// Authorizations of the one purchase.
     pub(crate) auths: usize,
     /// Requests that change something; those that are only told to wait are free.
@@ -216,7 +218,7 @@ pub(crate) struct Exact {
 
 impl Exact {
     pub(crate) fn new(config: Config) -> Self {
-        let table = Table::new(Rail::Exact, config.mutation.is_none());
+        let table = Table::new(config.rail, config.mutation.is_none());
         Self { config, table }
     }
 

@@ -8,6 +8,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use jim::machine::{MOVES, Move, Rail, State, allows};
 
+/// The moves that are counted: those of `exact` stand for all rails that we settle, which have the same.
+pub(crate) fn modelled() -> impl Iterator<Item = &'static Move> {
+    MOVES.iter().filter(|one| matches!(one.rail, Rail::Exact | Rail::ClientBroadcast))
+}
+
 /// The moves of one rail, as one run of the checker takes them.
 #[derive(Debug)]
 pub(crate) struct Table {
@@ -19,7 +24,7 @@ pub(crate) struct Table {
 impl Table {
     /// A table for one rail. `strict`: a move that isn't allowed ends the run.
     pub(crate) fn new(rail: Rail, strict: bool) -> Self {
-        assert!(MOVES.len() <= 64, "one bit a move");
+        assert!(modelled().count() <= 64, "one bit a move");
         Self { rail, strict, taken: AtomicU64::new(0) }
     }
 
@@ -28,7 +33,7 @@ impl Table {
         let allowed = allows(self.rail, *cell, to);
         assert!(allowed || !self.strict, "the table has no move {:?} -> {to:?} on {:?}", *cell, self.rail);
         let wanted = Move { rail: self.rail, from: *cell, to };
-        if let Some(at) = MOVES.iter().position(|one| *one == wanted) {
+        if let Some(at) = modelled().position(|one| *one == wanted) {
             // most moves are known already: a read keeps the cache line shared
             if self.taken.load(Ordering::Relaxed) & (1 << at) == 0 {
                 self.taken.fetch_or(1 << at, Ordering::Relaxed);
@@ -37,7 +42,7 @@ impl Table {
         *cell = Some(to);
     }
 
-    /// The moves taken, one bit each, in the order of `MOVES`.
+    /// The moves taken, one bit each, in the order of `modelled`.
     pub(crate) fn taken(&self) -> u64 {
         self.taken.load(Ordering::Relaxed)
     }

@@ -89,12 +89,12 @@ impl Purchase {
             payer: payer.to_owned(),
             version: payment.version.number(),
             header: payment.header_value.clone(),
-            nonce: format!("{:#x}", payment.authorization.nonce),
-            amount: payment.authorization.value.to_string(),
+            nonce: format!("{:#x}", payment.authorization.nonce()),
+            amount: payment.authorization.value().to_string(),
             asset: checksummed(&offer.asset),
-            payee: checksummed(&payment.authorization.to),
+            payee: checksummed(&payment.authorization.to()),
             network: offer.network.to_string(),
-            valid_before: u64::try_from(payment.authorization.valid_before).unwrap_or(u64::MAX),
+            valid_before: u64::try_from(payment.authorization.valid_before()).unwrap_or(u64::MAX),
             created_at: now_s,
         }
     }
@@ -155,7 +155,7 @@ impl Slot {
         };
         let purchase: Purchase = serde_json::from_str(&text).map_err(|error| unreadable(error.to_string()))?;
         match purchase.payment() {
-            Some(payment) if format!("{:#x}", payment.authorization.nonce) == purchase.nonce => Ok(Some(purchase)),
+            Some(payment) if format!("{:#x}", payment.authorization.nonce()) == purchase.nonce => Ok(Some(purchase)),
             _ => Err(unreadable("its payment does not decode".to_owned())),
         }
     }

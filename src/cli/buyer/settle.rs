@@ -96,8 +96,8 @@ fn read(reply: &Reply, open: bool) -> Reading {
     let unspent = body.pointer("/payment/state").and_then(Value::as_str) == Some("none");
     match reply.status {
         200..=299 => Reading::Ended(Ending::Delivered),
-        402 if !open || promises_no_402_while_open(reply) => Reading::Ended(Ending::Refused),
-        402 => Reading::Stuck,
+        402 | 412 if !open || promises_no_402_while_open(reply) => Reading::Ended(Ending::Refused),
+        402 | 412 => Reading::Stuck,
         // a copy of the payment that is being served may be charged yet
         409 if free && told == Some(true) => Reading::Again { open: true },
         _ if free && told == Some(true) => Reading::Again { open: false },
@@ -145,6 +145,7 @@ mod tests {
         for (status, body, first, later) in [
             (200, &nothing, Reading::Ended(Ending::Delivered), Reading::Ended(Ending::Delivered)),
             (402, &nothing, REFUSED, Reading::Stuck),
+            (412, &nothing, REFUSED, Reading::Stuck),
             (502, &no, REFUSED, Reading::Stuck),
             (502, &no_of_it, REFUSED, REFUSED),
             (409, &spent, REFUSED, Reading::Stuck),

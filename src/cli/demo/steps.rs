@@ -95,7 +95,7 @@ impl<'a> Stage<'a> {
     async fn terms(&self) -> anyhow::Result<Value> {
         let reply = self.buyer.send(&self.ask("COIN"), None).await?;
         ensure!(reply.status == 402, "expected 402, got {}", reply.status);
-        let (offer, price) = choose(&reply)?;
+        let (offer, price) = choose(&reply, None)?;
         let contract = crate::x402::read_required(reply.header(crate::x402::REQUIRED_HEADER).context("no header")?)?;
         Ok(json!({
             "status": 402,
@@ -114,7 +114,7 @@ impl<'a> Stage<'a> {
         let before = self.balance(&self.payer).await?;
         let ask = self.ask("COIN");
         let terms = self.buyer.send(&ask, None).await?;
-        let payment = self.buyer.sign(&terms, MAX_PRICE)?;
+        let payment = self.buyer.sign(&terms, MAX_PRICE, None)?;
         let reply = self.buyer.send(&ask, Some(&payment)).await?;
         ensure!(reply.status == 200, "expected 200, got {}: {}", reply.status, String::from_utf8_lossy(&reply.body));
         let body = reply.json().context("the answer is not JSON")?;
@@ -126,7 +126,7 @@ impl<'a> Stage<'a> {
             body["facts"].as_array().into_iter().flatten().filter(|f| f["accession"].is_string()).take(5).collect();
         ensure!(facts.len() == 5, "fewer than five facts with an accession");
         let after = self.balance(&self.payer).await?;
-        let price = U256::from(payment.authorization.value);
+        let price = U256::from(payment.authorization.value());
         ensure!(before - after == price, "the balance moved by {} instead of {price}", before - after);
         let value = json!({
             "title": body["memo"]["title"],
@@ -192,7 +192,7 @@ impl<'a> Stage<'a> {
         let (buyer, _) = new_buyer()?;
         let settles = self.settle_calls();
         let terms = buyer.send(&self.ask("COIN"), None).await?;
-        let payment = buyer.sign(&terms, MAX_PRICE)?;
+        let payment = buyer.sign(&terms, MAX_PRICE, None)?;
         let mut ask = self.ask("COIN");
         let chain = format!("0x00000000000000000000000000000000000000aa, {}", checksummed(&self.app.pay_to));
         ask.headers.insert(crate::call_chain::HEADER, HeaderValue::try_from(chain)?);
@@ -218,9 +218,9 @@ impl<'a> Stage<'a> {
         ensure!(second.status == 200, "the same payment again brought {}", second.status);
         let spent = before - self.balance(&payer).await?;
         ensure!(
-            spent == payment.authorization.value,
+            spent == payment.authorization.value(),
             "the buyer paid {spent} instead of {}",
-            payment.authorization.value
+            payment.authorization.value()
         );
         Ok(json!({
             "first": {"status": 503, "code": body["code"], "charged": body["charged"], "hint": body["hint"]},
@@ -294,7 +294,7 @@ fn new_buyer() -> anyhow::Result<(Buyer, String)> {
 
 async fn pay(buyer: &Buyer, ask: &Ask) -> anyhow::Result<(OutgoingPayment, Reply)> {
     let terms = buyer.send(ask, None).await?;
-    let payment = buyer.sign(&terms, MAX_PRICE)?;
+    let payment = buyer.sign(&terms, MAX_PRICE, None)?;
     let reply = buyer.send(ask, Some(&payment)).await?;
     Ok((payment, reply))
 }

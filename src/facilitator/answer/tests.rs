@@ -4,7 +4,11 @@ use proptest::prelude::*;
 use serde_json::json;
 
 fn asked() -> Asked {
-    Asked { network: Some(Network::new(84_532)), payer: Some(fixture::buyer().address()) }
+    Asked {
+        network: Some(Network::new(84_532)),
+        payer: Some(fixture::buyer().address()),
+        amount: Some("50000".to_owned()),
+    }
 }
 
 fn answer(status: u16, body: &Value) -> Answer {
@@ -197,4 +201,17 @@ proptest! {
         let unknown = matches!(got, Settlement::Unknown { .. });
         prop_assert!(unknown);
     }
+}
+
+#[test]
+fn an_amount_is_that_which_was_asked_for_or_the_outcome_is_unknown() {
+    let body =
+        |amount: Value| json!({"success": true, "transaction": hash(), "network": "eip155:84532", "amount": amount});
+    assert!(matches!(settle(200, body(json!("50000"))), Settlement::Settled { .. }));
+    assert!(matches!(settle(200, body(Value::Null)), Settlement::Settled { .. }));
+    for amount in [json!("49999"), json!("50001"), json!("0"), json!(""), json!(50_000)] {
+        assert!(matches!(settle(200, body(amount.clone())), Settlement::Unknown { .. }), "{amount}");
+    }
+    let nothing = json!({"success": true, "transaction": "", "network": "eip155:84532", "amount": "0"});
+    assert!(matches!(settle(200, nothing), Settlement::Unknown { .. }));
 }

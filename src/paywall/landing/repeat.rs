@@ -43,7 +43,7 @@ impl Paywall {
             | State::Denied
             | State::Dead => {
                 let record = self.journal.load(payment_id).await?;
-                let outcome = self.replay(payment_id, record, purchase.offer.amount)?;
+                let outcome = self.replay(payment_id, record)?;
                 self.note(payment_id, outcome).await
             }
         }

@@ -17,6 +17,11 @@ pub trait Chain: Send + Sync {
     /// None: neither used nor cancelled there.
     async fn find_use(&self, key: &AuthorizationKey, since_s: u64) -> Result<Option<Use>, ChainFault>;
 
+    /// What became of a permit for us in blocks from `since_s` up to the head: the transfer of a transaction that calls an x402 proxy
+    /// with it, or its owner's invalidation. A bit that is set proves neither. None: there is nothing of it. A transfer that could be
+    /// its own and cannot be read is a fault.
+    async fn find_permit(&self, key: &PermitKey, since_s: u64) -> Result<Option<Use>, ChainFault>;
+
     /// `authorizationState` of the token at the head: used **or cancelled**.
     async fn is_nonce_used(&self, key: &AuthorizationKey) -> Result<bool, ChainFault>;
 
@@ -65,6 +70,23 @@ pub struct AuthorizationKey {
     pub authorizer: Address,
     /// His nonce.
     pub nonce: B256,
+}
+
+/// One permit of one payer to one payee, as Permit2 and the x402 proxies know it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct PermitKey {
+    /// The token.
+    pub asset: Address,
+    /// Who signed.
+    pub owner: Address,
+    /// Bit in his bitmap.
+    pub nonce: U256,
+    /// Who is paid.
+    pub payee: Address,
+    /// What is charged.
+    pub value: U256,
+    /// The one contract that may use it.
+    pub proxy: Address,
 }
 
 /// How an authorization ended.

@@ -6,9 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use uuid::Uuid;
 
 use super::Fault;
-use crate::limits;
 use crate::machine::State;
-use crate::paywall::evidence::{find_evidence, key_of};
+use crate::paywall::evidence::{find_evidence, find_use};
 use crate::paywall::port::chain::{Chain, Use};
 use crate::store::journal::{Evidence, Journal};
 use crate::store::recovery::Sighting;
@@ -60,8 +59,7 @@ impl Looker {
         if head.number < sighting.block {
             return Ok(());
         }
-        let since_s = u64::try_from(authorization.since_s).unwrap_or(0).saturating_sub(limits::CLOCK_SKEW_S);
-        let stands = match self.chain.find_use(&key_of(&authorization)?, since_s).await? {
+        let stands = match find_use(self.chain.as_ref(), &authorization).await? {
             Some(Use::Transferred(landing)) => {
                 format!("{:#x}", landing.block_hash) == sighting.block_hash
                     && format!("{:#x}", landing.tx) == sighting.tx

@@ -3,11 +3,11 @@
 use sqlx::Row;
 use uuid::Uuid;
 
-use super::rows::read_state;
+use super::rows::{read_rail, read_state};
 use super::{Journal, seconds};
 use crate::fault;
 use crate::limits;
-use crate::machine::State;
+use crate::machine::{Rail, State};
 use crate::store::Error;
 
 /// The authorization behind a payment, as a chain is asked about it.
@@ -15,6 +15,8 @@ use crate::store::Error;
 pub struct Authorization {
     /// The payment.
     pub payment_id: Uuid,
+    /// How its money comes.
+    pub rail: Rail,
     /// Its state.
     pub state: State,
     /// Token, lower case.
@@ -127,12 +129,13 @@ impl Journal {
     }
 }
 
-pub(super) const AUTHORIZATION: &str = "select payment_id, payment_state(payment_id) as state, asset, payer, pay_to, auth_nonce, \
+pub(super) const AUTHORIZATION: &str = "select payment_id, rail, payment_state(payment_id) as state, asset, payer, pay_to, auth_nonce, \
      amount::text as amount, valid_before::bigint as valid_before, extract(epoch from created_at)::bigint as since from payments";
 
 pub(super) fn read_authorization(row: &sqlx::postgres::PgRow) -> Result<Authorization, Error> {
     Ok(Authorization {
         payment_id: row.try_get("payment_id")?,
+        rail: read_rail(row.try_get("rail")?)?,
         state: read_state(row.try_get("state")?)?,
         asset: row.try_get("asset")?,
         payer: row.try_get("payer")?,

@@ -4,14 +4,14 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use crate::machine::{Rail, State};
-use crate::money::UsdMicros;
+use crate::money::{Atomic, UsdMicros};
 use crate::refusal::RefusalCode;
 use crate::store::Error;
 
 /// A payment as it is first presented.
 #[derive(Clone, Debug)]
 pub struct NewPayment {
-    /// `<caip2>/eip3009/<asset>/<from>/<nonce>`, lower case.
+    /// `<caip2>/eip3009/<asset>/<from>/<nonce>` or `<caip2>/permit2/<owner>/<nonce>`, lower case.
     pub auth_key: String,
     /// How the money comes.
     pub rail: Rail,
@@ -215,6 +215,8 @@ pub struct Record {
     pub settle_reason: Option<String>,
     /// Who paid, lower case.
     pub payer: String,
+    /// What it is charged, in atomic units; of one that was answered from another, what that one was.
+    pub charged: Atomic,
     /// The payment that took its answer over.
     pub successor: Option<Uuid>,
 }
@@ -235,6 +237,11 @@ pub struct OrderRow {
 /// A state as a row has it.
 pub(super) fn read_state(value: &str) -> Result<State, Error> {
     State::from_name(value).ok_or_else(|| Error::UnknownValue { what: "payment state", value: value.to_owned() })
+}
+
+/// A rail as a row has it.
+pub(super) fn read_rail(value: &str) -> Result<Rail, Error> {
+    Rail::from_name(value).ok_or_else(|| Error::UnknownValue { what: "payment rail", value: value.to_owned() })
 }
 
 impl SettleClass {

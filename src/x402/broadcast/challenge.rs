@@ -71,6 +71,7 @@ impl ChallengeTemplate {
 
 /// The JSON text before and after the digits of the nonce. Written by hand, so that their place is known and not searched for.
 fn text_around_nonce(offer: &Offer, error: &str, extensions: &Map<String, Value>) -> (String, String) {
+    let ordinary: Vec<String> = offer.methods().map(|method| offer.requirements_by(method).to_string()).collect();
     let head = format!(
         concat!(
             r#"{{"x402Version":2,"error":{error},"resource":{resource},"accepts":[{ordinary},"#,
@@ -80,7 +81,7 @@ fn text_around_nonce(offer: &Offer, error: &str, extensions: &Map<String, Value>
         ),
         error = json!(error),
         resource = offer.resource(),
-        ordinary = offer.requirements_v2(),
+        ordinary = ordinary.join(","),
         scheme = SCHEME,
         network = offer.network,
         amount = offer.amount,

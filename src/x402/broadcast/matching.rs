@@ -5,7 +5,7 @@ use crate::evm::{Address, B256, U256};
 use crate::limits::OFFER_BROADCAST_LIFE_S;
 use crate::money::Atomic;
 use crate::x402::terms::match_accepted;
-use crate::x402::{Mismatch, Offer};
+use crate::x402::{Mismatch, Offer, SCHEME};
 
 /// One transfer under an authorization, as the chain's logs tell it (`AuthorizationUsed` and its `Transfer`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,6 +85,9 @@ pub fn match_broadcast(payment: &BroadcastPayment, offer: &Offer, issued: &Issue
         extra.insert("nonce".to_owned(), nonce.clone());
     }
     let offered = Offer { amount: issued.amount, max_timeout_s: OFFER_BROADCAST_LIFE_S, ..offer.clone() };
+    if payment.accepted.scheme != SCHEME {
+        return Err(Mismatch::Scheme);
+    }
     match_accepted(&payment.accepted, &offered, &extra)?;
     let named = payment.resource_url.as_ref();
     if named.is_none_or(|url| *url == offer.resource_url) { Ok(()) } else { Err(Mismatch::Resource) }

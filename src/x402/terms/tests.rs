@@ -1,11 +1,19 @@
 use super::*;
-use crate::evm::{Network, SecretKey};
+use crate::evm::{self, Network, SecretKey, TransferAuthorization};
 use crate::money::Atomic;
 use crate::x402::fixture::{NOW_S, buyer, document, header, offer, payment};
 use crate::x402::{Malformed, decode};
 use proptest::prelude::*;
 
 mod recorded;
+
+/// What was signed by [`payment`], under EIP-3009.
+fn signed() -> TransferAuthorization {
+    match read(Version::V2).authorization {
+        Authorization::Eip3009(auth) => auth,
+        Authorization::Permit2(_) => panic!("no permit"),
+    }
+}
 
 const BOTH: [Version; 2] = [Version::V1, Version::V2];
 
@@ -112,8 +120,8 @@ fn a_changed_authorization_has_a_bad_signature() {
 #[test]
 fn windows_end_exactly_where_they_say() {
     let window = |valid_after: U256, valid_before: U256| {
-        let auth = TransferAuthorization { valid_after, valid_before, ..read(Version::V2).authorization };
-        check_window(&auth, NOW_S, 115)
+        let auth = TransferAuthorization { valid_after, valid_before, ..signed() };
+        check_window(&Authorization::Eip3009(auth), NOW_S, 115)
     };
     let at = |offset: i64| U256::from(NOW_S.checked_add_signed(offset).expect("a time"));
     assert_eq!(window(U256::ZERO, at(115)), Ok(()));
@@ -126,7 +134,7 @@ fn windows_end_exactly_where_they_say() {
     assert_eq!(window(at(31), at(200)), Err(WindowError::NotYetValid));
     assert_eq!(window(U256::MAX, U256::MAX), Err(WindowError::NotYetValid));
     assert_eq!(window(U256::ZERO, U256::MAX), Err(WindowError::TooLong));
-    let auth = TransferAuthorization { valid_before: U256::MAX, ..read(Version::V2).authorization };
+    let auth = Authorization::Eip3009(TransferAuthorization { valid_before: U256::MAX, ..signed() });
     assert_eq!(check_window(&auth, u64::MAX, u64::MAX), Err(WindowError::TooLong), "no overflow");
 }
 
@@ -173,12 +181,12 @@ proptest! {
         let Ok(key) = SecretKey::from_bytes(secret) else { return Ok(()) };
         prop_assume!(key.address() != buyer().address());
         let mut payment = read(Version::V2);
-        let digest = evm::digest(&payment.authorization, &offer().domain());
+        let digest = payment.authorization.digest(&offer().domain());
         payment.signature = key.sign(&digest).to_bytes().to_vec();
         let want = SignatureCheck::Bad(SignatureError::OtherSigner(key.address()));
         prop_assert_eq!(verify_signature(&payment, &offer()), want);
-        payment.authorization.from = key.address();
-        payment.signature = key.sign(&evm::digest(&payment.authorization, &offer().domain())).to_bytes().to_vec();
+        payment.authorization = Authorization::Eip3009(TransferAuthorization { from: key.address(), ..signed() });
+        payment.signature = key.sign(&payment.authorization.digest(&offer().domain())).to_bytes().to_vec();
         prop_assert_eq!(verify_signature(&payment, &offer()), SignatureCheck::Eoa);
     }
 
@@ -186,9 +194,9 @@ proptest! {
     fn a_window_that_passes_covers_the_needed_time(
         after in any::<u64>(), before in any::<u64>(), now in any::<u64>(), needed in 0u64..10_000,
     ) {
-        let auth = TransferAuthorization {
-            valid_after: U256::from(after), valid_before: U256::from(before), ..read(Version::V2).authorization
-        };
+        let auth = Authorization::Eip3009(TransferAuthorization {
+            valid_after: U256::from(after), valid_before: U256::from(before), ..signed()
+        });
         let (after, before, now, needed) = (i128::from(after), i128::from(before), i128::from(now), i128::from(needed));
         let fits = after <= now + 30 && before >= now + needed && before > after && before <= now + 3_630;
         let got = check_window(&auth, u64::try_from(now).expect("u64"), u64::try_from(needed).expect("u64"));

@@ -60,7 +60,7 @@ async fn what_is_asked_is_what_is_charged_and_booked() {
     let price = products(&service).await.remove(0)["price_atomic"].clone();
     let payee = simulated.load_balance(&service.app.pay_to).await.expect("a balance");
     assert_eq!(
-        (payee.to_string(), payment.authorization.value.to_string()),
+        (payee.to_string(), payment.authorization.value().to_string()),
         (price.as_str().expect("text").to_owned(), price.as_str().expect("text").to_owned())
     );
 }

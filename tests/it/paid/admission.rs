@@ -52,7 +52,7 @@ async fn another_signature_over_a_used_nonce_is_reused() {
     let second = jim::x402::pay(
         &terms,
         &jim::evm::SecretKey::from_bytes([1; 32]).expect("a test key"),
-        first.authorization.nonce,
+        first.authorization.nonce(),
         now_s() + 5,
     );
     let reply = buyer.send(&Ask::memo(), Some(&second)).await;
@@ -62,7 +62,7 @@ async fn another_signature_over_a_used_nonce_is_reused() {
     let other = jim::x402::pay(
         &terms,
         &jim::evm::SecretKey::from_bytes([2; 32]).expect("a test key"),
-        first.authorization.nonce,
+        first.authorization.nonce(),
         now_s(),
     );
     assert_eq!(Buyer::new(&service, 2).send(&Ask::memo(), Some(&other)).await.status, 200);

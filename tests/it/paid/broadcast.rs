@@ -21,7 +21,7 @@ use crate::support::service::{MEMO, Service};
 async fn start() -> (Service, PathBuf) {
     let mut keys = PathBuf::new();
     let service = Service::start_with(|settings, _| {
-        settings.payments.rails = Rails { client_broadcast: true };
+        settings.payments.rails = Rails { client_broadcast: true, ..Rails::default() };
         keys.clone_from(&settings.keys_dir);
     })
     .await;
@@ -95,6 +95,7 @@ fn offer(first: &Value) -> Offer {
         service_name: None,
         tags: Vec::new(),
         output_schema: None,
+        permit2: Default::default(),
     }
 }
 

@@ -47,7 +47,7 @@ impl Till {
     async fn with(change: impl FnOnce(&mut Settings, &mut Parts)) -> Self {
         let (chain, mut keys) = (FakeChain::new(), PathBuf::new());
         let service = Service::start_with(|settings, parts| {
-            settings.payments.rails = Rails { client_broadcast: true };
+            settings.payments.rails = Rails { client_broadcast: true, ..Rails::default() };
             settings.payments.auto_refunds = true;
             parts.chain = Some(Arc::clone(&chain) as _);
             keys.clone_from(&settings.keys_dir);

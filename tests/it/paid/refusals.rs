@@ -23,7 +23,7 @@ async fn assert_final(service: &Service, status: u16, code: &str) -> serde_json:
     let key = format!(
         "eip155:84532/eip3009/0x036cbd53842c5426634e7929541ec2318f3dcf7e/{}/{:#x}",
         buyer.address(),
-        payment.authorization.nonce
+        payment.authorization.nonce()
     );
     assert_eq!(body["receipt"]["payload"]["payment_key"], key);
     let again = buyer.send(&Ask::memo(), Some(&payment)).await;

@@ -43,7 +43,7 @@ async fn a_get_is_sold_in_version_2_and_leaves_exactly_its_rows() {
     assert_eq!(service.rows().await, Rows::SOLD);
     assert_stored(&service, &buyer, &reply).await;
     let nonce = column(&service.world.database.pool, "select auth_nonce from payments").await;
-    assert_eq!(nonce, [format!("{:#x}", payment.authorization.nonce)]);
+    assert_eq!(nonce, [format!("{:#x}", payment.authorization.nonce())]);
     let paid_to = service.app.simulated.as_ref().expect("simulated").load_balance(&service.app.pay_to).await;
     assert_eq!(paid_to, Ok(U256::from(50_000)));
 }

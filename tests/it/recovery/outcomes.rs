@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use jim::evm::{Address, B256};
-use jim::paywall::port::chain::{AuthorizationKey, Block, Chain, ChainFault, Landing, Use};
+use jim::paywall::port::chain::{AuthorizationKey, Block, Chain, ChainFault, Landing, PermitKey, Use};
 
 use super::{Case, PAUSE, PRICE, denied, run, settled, until, wait_for};
 use crate::support::buyer::{Ask, Buyer, now_s, reason_of};
@@ -177,6 +177,10 @@ impl Chain for Nonsense {
 
     async fn find_use(&self, _: &AuthorizationKey, _: u64) -> Result<Option<Use>, ChainFault> {
         Ok(None)
+    }
+
+    async fn find_permit(&self, _: &PermitKey, _: u64) -> Result<Option<Use>, ChainFault> {
+        unreachable!("no permit is looked for here")
     }
 
     async fn is_nonce_used(&self, _: &AuthorizationKey) -> Result<bool, ChainFault> {

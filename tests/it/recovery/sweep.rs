@@ -31,7 +31,7 @@ impl Shore {
     async fn start() -> Self {
         let (chain, mut keys) = (FakeChain::new(), PathBuf::new());
         let service = Service::start_with(|settings, parts| {
-            settings.payments.rails = Rails { client_broadcast: true };
+            settings.payments.rails = Rails { client_broadcast: true, ..Rails::default() };
             keys.clone_from(&settings.keys_dir);
             parts.chain = Some(Arc::clone(&chain) as _);
             parts.recovery_pause = Some(PAUSE);
@@ -69,6 +69,7 @@ impl Shore {
             service_name: None,
             tags: Vec::new(),
             output_schema: None,
+            permit2: Default::default(),
         };
         let random = [self.next; 8];
         self.secret.issue("research:fundamentals", &offer, now_s() - seconds_ago, random).expect("an offer")

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use async_trait::async_trait;
 use jim::evm::{Address, B256, Network, SecretKey, TokenDomain, TransferAuthorization, U256, digest};
-use jim::paywall::port::chain::{AuthorizationKey, Block, Chain, ChainFault, Landing, Treasury, Use};
+use jim::paywall::port::chain::{AuthorizationKey, Block, Chain, ChainFault, Landing, PermitKey, Treasury, Use};
 use tokio::sync::Notify;
 
 use crate::support::buyer::now_s;
@@ -166,6 +166,10 @@ impl Chain for Node {
             return Err(ChainFault("no logs".to_owned()));
         }
         Ok(inner.uses.get(key).filter(|(time_s, _)| *time_s >= since_s).map(|(_, used)| used.clone()))
+    }
+
+    async fn find_permit(&self, _key: &PermitKey, _since_s: u64) -> Result<Option<Use>, ChainFault> {
+        unreachable!("no permit is looked for here")
     }
 
     async fn is_nonce_used(&self, key: &AuthorizationKey) -> Result<bool, ChainFault> {

@@ -125,7 +125,7 @@ async fn a_poor_payer_and_a_used_nonce_fail_verify_with_their_reason() {
     sqlx::query("insert into sim_transfers values ('eip155:84532', $1, $2, $3, '0x', 1, $3)")
         .bind(token)
         .bind(spent.address())
-        .bind(payment.authorization.nonce.as_slice())
+        .bind(payment.authorization.nonce().as_slice())
         .execute(pool)
         .await
         .expect("a used nonce");

@@ -173,9 +173,9 @@ pub(crate) fn offer_of(reply: &Reply, version: Version) -> PeerOffer {
     read.offers.remove(0)
 }
 
-/// The reason that a 402 gives, the same in both halves.
+/// The reason that a 402 (or a 412, which has its shape) gives, the same in both halves.
 pub(crate) fn reason_of(reply: &Reply) -> String {
-    assert_eq!(reply.status, 402, "{}", reply.text());
+    assert!(matches!(reply.status, 402 | 412), "{} {}", reply.status, reply.text());
     assert_eq!(reply.header("cache-control"), Some("no-store"));
     let header = x402::read_required(reply.header("payment-required").expect("terms")).expect("readable");
     let body = x402::read_body(&reply.body).expect("readable");

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use async_trait::async_trait;
 use jim::evm::{Address, B256, SecretKey, TokenDomain, TransferAuthorization, U256, digest};
-use jim::paywall::port::chain::{AuthorizationKey, Block, Chain, ChainFault, Landing, Treasury, Use};
+use jim::paywall::port::chain::{AuthorizationKey, Block, Chain, ChainFault, Landing, PermitKey, Treasury, Use};
 
 use super::buyer::now_s;
 
@@ -237,6 +237,12 @@ impl Chain for FakeChain {
             Part::Cancel(_) | Part::Transfer { .. } => None,
         });
         Ok(transferred.map(Use::Transferred).or(cancelled))
+    }
+
+    /// A permit is a transfer under its owner's nonce of Permit2, which this chain keeps beside the others.
+    async fn find_permit(&self, key: &PermitKey, since_s: u64) -> Result<Option<Use>, ChainFault> {
+        let key = AuthorizationKey { asset: key.asset, authorizer: key.owner, nonce: key.nonce.into() };
+        self.find_use(&key, since_s).await
     }
 
     async fn is_nonce_used(&self, key: &AuthorizationKey) -> Result<bool, ChainFault> {

@@ -128,6 +128,7 @@ impl StubFacilitator {
 async fn supported(State(script): State<Arc<Script>>) -> Response {
     let default = json!([
         {"x402Version": 2, "scheme": "exact", "network": "eip155:84532"},
+        {"x402Version": 2, "scheme": "upto", "network": "eip155:84532"},
         {"x402Version": 1, "scheme": "exact", "network": "base-sepolia"},
     ]);
     let kinds = script.kinds.lock().expect("no panic").clone().unwrap_or(default);
@@ -136,7 +137,9 @@ async fn supported(State(script): State<Arc<Script>>) -> Response {
 
 async fn answer(State(script): State<Arc<Script>>, Path(call): Path<String>, body: Bytes) -> Response {
     let body: Value = serde_json::from_slice(&body).expect("a JSON body");
-    let payer = body["paymentPayload"]["payload"]["authorization"]["from"].clone();
+    let payload = &body["paymentPayload"]["payload"];
+    let payer = ["authorization", "permit2Authorization"].map(|kind| payload[kind]["from"].clone());
+    let payer = payer.into_iter().find(|from| !from.is_null());
     script.log.lock().expect("no panic").push((call.clone(), body));
     let good = match call.as_str() {
         "verify" => json!({"isValid": true, "payer": payer}),

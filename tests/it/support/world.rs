@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use jim::clock::Clock;
 use jim::evm::{Address, B256, TransferAuthorization, U256, parse_address, parse_uint, parse_word};
-use jim::paywall::port::chain::{AuthorizationKey, Block, Chain, ChainFault, Landing, Use};
+use jim::paywall::port::chain::{AuthorizationKey, Block, Chain, ChainFault, Landing, PermitKey, Use};
 use jim::paywall::port::{
     Facilitator, FacilitatorRequest, Judged, Kind, Member, SettleIntent, Settlement, Unreachable, Verdict,
 };
@@ -410,6 +410,10 @@ impl Chain for ReadWorld {
             Fate::Moved { value, .. } => Use::Transferred(self.landing(key, value, it.block)),
             Fate::Cancelled => Use::Cancelled { tx: key.nonce, block: it.block, log_index: 1 },
         }))
+    }
+
+    async fn find_permit(&self, _key: &PermitKey, _since_s: u64) -> Result<Option<Use>, ChainFault> {
+        unreachable!("no permit is looked for here")
     }
 
     async fn is_nonce_used(&self, key: &AuthorizationKey) -> Result<bool, ChainFault> {

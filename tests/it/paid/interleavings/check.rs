@@ -75,7 +75,7 @@ pub(super) async fn check(scene: &Scene) -> Result<(), String> {
     let mut charged = 0;
     for (auth, payment) in scene.payments.iter().enumerate() {
         let Some(payment) = payment else { continue };
-        let nonce = payment.authorization.nonce;
+        let nonce = payment.authorization.nonce();
         let row = load(&scene.pool, nonce).await;
         let fate = scene.world.fate(nonce);
         let by_us = matches!(fate, Some(Fate::Moved { by_us: true, .. }));
@@ -129,7 +129,7 @@ fn paid_for(scene: &Scene, auth: usize, row: Option<&Row>, fate: Option<Fate>, a
         let nonces = scene.payments.iter().enumerate();
         nonces
             .filter_map(|(at, p)| p.as_ref().map(|p| (at, p)))
-            .find(|(_, p)| format!("{:#x}", p.authorization.nonce) == source)
+            .find(|(_, p)| format!("{:#x}", p.authorization.nonce()) == source)
     });
     let free = source.is_some_and(|(other, _)| same(other))
         || (row.state == "superseded" && (0..scene.payments.len()).any(|other| other != auth && same(other)));
@@ -154,7 +154,7 @@ pub(super) async fn tell(scene: &Scene) -> String {
     let mut out = String::new();
     for (auth, payment) in scene.payments.iter().enumerate() {
         let Some(payment) = payment else { continue };
-        let nonce = payment.authorization.nonce;
+        let nonce = payment.authorization.nonce();
         let events: Vec<String> = sqlx::query_scalar(
             "select from_state || '>' || to_state || ' (' || actor || ' ' || left(evidence, 40) || ')' from payment_events \
              join payments using (payment_id) where auth_nonce = $1 order by seq",

@@ -198,7 +198,7 @@ impl Stage {
     /// The nonce of one that was signed; nobody can use another.
     fn use_up(&self, auth: usize, fate: Fate) {
         if let Some(payment) = &self.payments[auth] {
-            self.world.use_up(payment.authorization.nonce, fate);
+            self.world.use_up(payment.authorization.nonce(), fate);
         }
     }
 
@@ -287,7 +287,7 @@ impl Stage {
         let Some(heard) = heard.filter(|heard| heard.auth == auth) else {
             return Err(format!("no answer for authorization {auth}"));
         };
-        let nonce = self.payments[auth].as_ref().expect("signed").authorization.nonce;
+        let nonce = self.payments[auth].as_ref().expect("signed").authorization.nonce();
         let definite = check::is_definite(&self.pool, nonce, &heard).await;
         if !definite {
             self.world.settle_pending(true, self.price());

@@ -181,6 +181,7 @@ async fn issued(till: &Till, at_s: u64) -> Terms {
         service_name: None,
         tags: Vec::new(),
         output_schema: None,
+        permit2: Default::default(),
     };
     let nonce = secret.issue("research:fundamentals", &offer, at_s, [3; 8]).expect("a nonce");
     terms.under(&nonce)
