@@ -4,16 +4,20 @@
 //! figure states is decided in [`super::gate`]. Hand-written and linear in the text.
 
 pub(crate) mod clean;
+mod currency;
 pub(crate) mod inert;
+mod lead;
 pub(crate) mod lexicon;
 mod numeral;
 mod part;
+mod range;
 mod read;
 pub(crate) mod segment;
 mod spelled;
 mod suffix;
 pub(crate) mod token;
 mod view;
+mod words;
 
 use rust_decimal::Decimal;
 
@@ -215,7 +219,7 @@ impl<'a> Scan<'a> {
                 None => at += 1,
             }
         }
-        read::share_units(&view, &mut found.figures);
+        range::share_units(&view, &mut found.figures);
         found
     }
 

@@ -1,9 +1,10 @@
 //! What may follow the digits of a figure: powers, scale words, units, currency names, "per share"; and ratios and fractions.
 
 use super::clean::code;
+use super::currency::mark_of_sign;
 use super::lexicon::{self, class};
 use super::numeral::Numeral;
-use super::read::{Raw, mark_of_sign};
+use super::read::Raw;
 use super::token::{Gap, Kind, Token};
 use super::view::View;
 use super::{Counted, Mark, Measure};
