@@ -7,10 +7,14 @@
 mod agree;
 mod bind;
 mod conflict;
+mod entity;
 mod index;
 mod label;
+mod period;
 mod polarity;
 mod precision;
+mod span;
+mod table;
 
 use std::fmt;
 
@@ -20,6 +24,7 @@ use rust_decimal::Decimal;
 use serde::{Serialize, Serializer};
 
 use self::index::Index;
+use self::table::Table;
 use super::draft::Draft;
 use super::fact::Fact;
 use super::figure::{Found, Scan, token};
@@ -254,12 +259,14 @@ pub fn judge(snapshot: Snapshot, draft: Draft) -> Result<Accepted, Rejected> {
 /// Judges one text, up to [`limits::VIOLATIONS_MAX`] violations and the end of the sentence that reached them. `cited` tells which facts the report lists as cited already.
 fn read(index: &Index<'_>, cited: &mut [bool], text: &str, field: Option<&str>, report: &mut Report) {
     let scan = Scan::new(text);
+    let mut table = Table::default();
     for found in scan.found() {
         if report.violations.len() >= limits::VIOLATIONS_MAX {
             return;
         }
         cite(&scan, &found, index, cited, field, report);
-        bind::figures(&scan, &found, index, field, report);
+        table.enter(&scan, &found);
+        bind::figures(&scan, &found, index, &table, field, report);
     }
 }
 

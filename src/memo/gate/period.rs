@@ -1,0 +1,422 @@
+//! The times that a text names, and which of its figures each one dates (decision 9: period).
+//!
+//! A time dates a figure for sure when it stands right behind it or over its column; a time elsewhere in the sentence dates it only
+//! when nothing else in the sentence fits the fact. [`super::span`] tells whether a time and a fact's period can be one.
+
+use std::sync::LazyLock;
+
+use super::span;
+use crate::memo::fact::Fact;
+use crate::memo::figure::lexicon::class;
+use crate::memo::figure::token::{Gap, Kind};
+use crate::memo::figure::{Figure, Found, Scan};
+
+/// Words between a figure and the time that dates it for sure.
+const BEHIND_MAX: usize = 4;
+
+/// Words that may stand between a time and the preposition that tells its role.
+const BACK_MAX: usize = 7;
+
+/// A part of a year.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// One to four.
+    Quarter(u8),
+    /// One or two.
+    Half(u8),
+    /// So many months that end at a date.
+    Months(u8),
+    /// A year as a whole.
+    Year,
+}
+
+/// A time that the text names.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Mention {
+    /// First token.
+    pub(super) first: usize,
+    /// The token after the last.
+    pub(super) last: usize,
+    pub(super) year: Option<i32>,
+    pub(super) month: Option<u8>,
+    pub(super) day: Option<u8>,
+    /// Whether it is called a fiscal year.
+    pub(super) fiscal: bool,
+    pub(super) part: Option<Part>,
+    /// Whether it tells when, rather than until when, since when or against when.
+    pub(super) stated: bool,
+}
+
+/// The word lists of `periods.txt`.
+struct Words {
+    aside: Vec<&'static str>,
+    place: Vec<&'static str>,
+    inside: Vec<&'static str>,
+    owner: Vec<&'static str>,
+}
+
+static WORDS: LazyLock<Words> = LazyLock::new(|| {
+    let of = |name: &str| {
+        let lines = include_str!("periods.txt").lines().filter(|line| !line.starts_with('#'));
+        let words = lines.filter_map(|line| line.split_once(": ")).find(|(class, _)| *class == name);
+        words.map(|(_, words)| words.split(' ').collect()).unwrap_or_default()
+    };
+    Words { aside: of("aside"), place: of("place"), inside: of("inside"), owner: of("owner") }
+});
+
+fn any(words: &[&str], text: &[u8]) -> bool {
+    words.iter().any(|word| text.eq_ignore_ascii_case(word.as_bytes()))
+}
+
+/// Every time of a segment, in order.
+pub(super) fn read(scan: &Scan<'_>, found: &Found) -> Vec<Mention> {
+    let mut out: Vec<Mention> = Vec::new();
+    let reader = Reader { scan, found };
+    let mut at = found.segment.first;
+    while at < found.segment.last {
+        match reader.mention(at) {
+            Some(mut mention) => {
+                mention.stated = reader.stated(&mention, out.last());
+                at = mention.last;
+                out.push(mention);
+            }
+            None => at += 1,
+        }
+    }
+    out
+}
+
+struct Reader<'a> {
+    scan: &'a Scan<'a>,
+    found: &'a Found,
+}
+
+impl Reader<'_> {
+    fn text(&self, at: usize) -> &[u8] {
+        if at < self.found.segment.last && at >= self.found.segment.first {
+            self.scan.tokens[at].text(&self.scan.clean.bytes)
+        } else {
+            &[]
+        }
+    }
+
+    fn is(&self, at: usize, classes: u64) -> bool {
+        at < self.found.segment.last && self.scan.tokens[at].is(classes)
+    }
+
+    fn glued(&self, at: usize) -> bool {
+        at < self.found.segment.last && self.scan.tokens[at].glued()
+    }
+
+    /// The time that begins at a token.
+    fn mention(&self, first: usize) -> Option<Mention> {
+        if !self.may_begin(first) {
+            return None;
+        }
+        let mut out = Mention { first, ..Mention::default() };
+        let mut at = first;
+        loop {
+            let item = self.item(at, &mut out);
+            let Some(end) = item else { break };
+            out.last = end;
+            at = end;
+            while at < end + 3 && self.joins(at) {
+                at += 1;
+            }
+        }
+        (out.last > first && (out.year.is_some() || out.part.is_some())).then_some(out)
+    }
+
+    fn may_begin(&self, at: usize) -> bool {
+        let token = &self.scan.tokens[at];
+        match token.kind {
+            Kind::Number => true,
+            Kind::Word => {
+                token.is(class::MONTH | class::YEAR_STRONG | class::ORDINAL | class::UNIT)
+                    || matches!(
+                        token.text(&self.scan.clean.bytes).first(),
+                        Some(b'q' | b'Q' | b'h' | b'H' | b'f' | b'F' | b'a')
+                    )
+            }
+            Kind::Citation | Kind::Sign(_) => false,
+        }
+    }
+
+    /// Marks and words inside one time: "the third quarter of fiscal 2024", "June 30, 2024".
+    fn joins(&self, at: usize) -> bool {
+        matches!(self.text(at), b"," | b"of" | b"the" | b"'" | b"-" | b"/" | b"ended" | b"ending")
+    }
+
+    /// One piece of a time: a part of a year, a month with its day, a year.
+    fn item(&self, at: usize, out: &mut Mention) -> Option<usize> {
+        if out.part.is_none()
+            && let Some((part, end)) = self.part(at)
+        {
+            out.part = Some(part);
+            return Some(end);
+        }
+        if out.year.is_some() {
+            return None;
+        }
+        let text = self.text(at);
+        if text.eq_ignore_ascii_case(b"fiscal") || text.eq_ignore_ascii_case(b"fy") {
+            let number = at + 1 + usize::from(matches!(self.text(at + 1), b"year" | b"years" | b"Year" | b"'"));
+            let year = self.year(number).or_else(|| self.short_year(number))?;
+            (out.fiscal, out.year) = (true, Some(year));
+            return Some(number + 1);
+        }
+        if text.eq_ignore_ascii_case(b"calendar") {
+            return self.year(at + 1).map(|_| at + 1);
+        }
+        if self.is(at, class::MONTH) && text.first().is_some_and(u8::is_ascii_uppercase) {
+            return self.month_first(at, out);
+        }
+        if out.month.is_none()
+            && let Some(day) = self.small(at, 31)
+            && self.is(at + 1, class::MONTH)
+        {
+            (out.month, out.day) = (month(self.text(at + 1)), Some(day));
+            return Some(at + 2);
+        }
+        let year =
+            self.year(at).or_else(|| (out.part.is_some() && self.glued(at)).then(|| self.short_year(at)).flatten())?;
+        out.year = Some(year);
+        // 2024-06-30, 2024Q3
+        if self.text(at + 1) == b"-"
+            && self.text(at + 3) == b"-"
+            && let (Some(month), Some(day)) = (self.small(at + 2, 12), self.small(at + 4, 31))
+        {
+            (out.month, out.day) = (Some(month), Some(day));
+            return Some(at + 5);
+        }
+        Some(at + 1)
+    }
+
+    fn month_first(&self, at: usize, out: &mut Mention) -> Option<usize> {
+        if out.month.is_some() {
+            return None;
+        }
+        let day = self.small(at + 1, 31);
+        let end = at + 1 + usize::from(day.is_some());
+        // a month without a year behind it is no time that can be compared
+        let comma = usize::from(self.text(end) == b",");
+        let year = self.year(end + comma)?;
+        (out.month, out.day, out.year) = (month(self.text(at)), day, Some(year));
+        Some(end + comma + 1)
+    }
+
+    /// Third quarter, Q3, 3Q, first half, H1, six months ended, full year.
+    fn part(&self, at: usize) -> Option<(Part, usize)> {
+        let text = self.text(at);
+        let rank = [&b"first"[..], b"second", b"third", b"fourth"].iter().position(|r| text.eq_ignore_ascii_case(r));
+        if let Some(rank) = rank.and_then(|rank| u8::try_from(rank + 1).ok()) {
+            let noun = at + 1 + usize::from(self.text(at + 1) == b"-");
+            let fiscal = usize::from(self.text(noun) == b"fiscal");
+            return match self.text(noun + fiscal) {
+                b"quarter" | b"Quarter" => Some((Part::Quarter(rank), noun + fiscal + 1)),
+                b"half" | b"Half" if rank <= 2 => Some((Part::Half(rank), noun + fiscal + 1)),
+                _ => None,
+            };
+        }
+        if matches!(text, b"Q" | b"q" | b"H" | b"h") && self.glued(at + 1) {
+            return self.lettered(text, self.small(at + 1, 4)?).map(|part| (part, at + 2));
+        }
+        if text.len() == 1 && matches!(self.text(at + 1), b"Q" | b"H") && self.glued(at + 1) {
+            return self.lettered(self.text(at + 1), self.small(at, 4)?).map(|part| (part, at + 2));
+        }
+        let months = match text {
+            b"three" | b"Three" => Some(3),
+            b"six" | b"Six" => Some(6),
+            b"nine" | b"Nine" => Some(9),
+            b"twelve" | b"Twelve" => Some(12),
+            _ => self.small(at, 12),
+        };
+        if let Some(months) = months.filter(|n| n % 3 == 0) {
+            let ended = self.text(at + 1) == b"months" && matches!(self.text(at + 2), b"ended" | b"ending");
+            return ended.then_some((Part::Months(months), at + 3));
+        }
+        let hyphen = usize::from(self.text(at + 1) == b"-");
+        if text.eq_ignore_ascii_case(b"full") && self.text(at + 1 + hyphen) == b"year" {
+            return Some((Part::Year, at + 2 + hyphen));
+        }
+        let ended = text.eq_ignore_ascii_case(b"year") && matches!(self.text(at + 1), b"ended" | b"ending");
+        if ended || text.eq_ignore_ascii_case(b"annual") && self.is(at + 1, class::POS) {
+            return Some((Part::Year, at + 1 + usize::from(ended)));
+        }
+        None
+    }
+
+    fn lettered(&self, letter: &[u8], n: u8) -> Option<Part> {
+        match letter {
+            b"Q" | b"q" if n > 0 => Some(Part::Quarter(n)),
+            b"H" | b"h" if (1..=2).contains(&n) => Some(Part::Half(n)),
+            _ => None,
+        }
+    }
+
+    fn year(&self, at: usize) -> Option<i32> {
+        let text = self.text(at);
+        if text.len() != 4 || !text.iter().all(u8::is_ascii_digit) || self.in_figure(at) {
+            return None;
+        }
+        let year = text.iter().fold(0, |n, b| n * 10 + i32::from(b - b'0'));
+        (1900..2100).contains(&year).then_some(year)
+    }
+
+    /// The two digits of FY24.
+    fn short_year(&self, at: usize) -> Option<i32> {
+        let n = self.small(at, 99).filter(|_| self.text(at).len() == 2)?;
+        Some(if n < 70 { 2000 } else { 1900 } + i32::from(n))
+    }
+
+    fn small(&self, at: usize, most: u8) -> Option<u8> {
+        let text = self.text(at);
+        if text.is_empty() || text.len() > 2 || !text.iter().all(u8::is_ascii_digit) {
+            return None;
+        }
+        let n = text.iter().fold(0u8, |n, b| n * 10 + (b - b'0'));
+        (n <= most && !self.in_figure(at)).then_some(n)
+    }
+
+    /// Whether a token belongs to a figure of the segment.
+    fn in_figure(&self, at: usize) -> bool {
+        let after = self.found.figures.partition_point(|f| f.tokens.1 <= at);
+        self.found.figures.get(after).is_some_and(|f| f.tokens.0 <= at)
+    }
+
+    /// Whether a time tells when.
+    fn stated(&self, mention: &Mention, previous: Option<&Mention>) -> bool {
+        let words = &*WORDS;
+        let first = self.found.segment.first;
+        let mut at = mention.first;
+        // "2024 and 2023", "2024, 2023": as the one before
+        let joined = at > first && matches!(self.text(at - 1), b"and" | b"or" | b"," | b"&");
+        if let Some(previous) = previous.filter(|p| joined && p.last + 2 >= at) {
+            return previous.stated;
+        }
+        if self.names(mention) {
+            return false;
+        }
+        while at > first && mention.first - at < BACK_MAX && any(&words.inside, self.text(at - 1)) {
+            at -= 1;
+        }
+        let before = if at > first { self.text(at - 1) } else { b"" };
+        if any(&words.aside, before) {
+            return false;
+        }
+        if any(&words.place, before) {
+            let outer = if at > first + 1 { self.text(at - 2) } else { b"" };
+            // "than in 2023", "due in 2029"; "increased to $5 in 2024" has its figure between
+            return !any(&words.aside, outer);
+        }
+        mention.fiscal
+            || mention.part.is_some()
+            || before.is_empty()
+            || matches!(before, b"|" | b"(" | b"#")
+            || self.narrows(mention)
+    }
+
+    /// Whether the time is a part of a name: "the 2024 Notes".
+    fn names(&self, mention: &Mention) -> bool {
+        let next = mention.last;
+        if next >= self.found.segment.last || mention.month.is_some() || mention.fiscal || mention.part.is_some() {
+            return false;
+        }
+        let token = &self.scan.tokens[next];
+        let word = token.kind == Kind::Word && token.gap == Gap::Space;
+        let capital = self.text(next).first().is_some_and(u8::is_ascii_uppercase);
+        let placed = mention.first > self.found.segment.first && any(&WORDS.place, self.text(mention.first - 1));
+        word && (token.is(class::YEAR_NEXT) || capital && !placed)
+    }
+
+    /// Whether the time narrows the name of a measure: "the 2022 actuarial loss".
+    fn narrows(&self, mention: &Mention) -> bool {
+        let owned = mention.first == self.found.segment.first || any(&WORDS.owner, self.text(mention.first - 1));
+        let measures = class::POS | class::NEG | class::NEG_WEAK;
+        owned && (self.is(mention.last, measures) || self.is(mention.last + 1, measures))
+    }
+}
+
+/// The number of a month by the first letters of its name.
+fn month(text: &[u8]) -> Option<u8> {
+    const NAMES: [&[u8; 3]; 12] =
+        [b"jan", b"feb", b"mar", b"apr", b"may", b"jun", b"jul", b"aug", b"sep", b"oct", b"nov", b"dec"];
+    let start = text.get(..3)?;
+    NAMES.iter().position(|name| start.eq_ignore_ascii_case(&name[..])).and_then(|i| u8::try_from(i + 1).ok())
+}
+
+/// The times of a segment, ready to be asked about its figures.
+#[derive(Debug, Default)]
+pub(super) struct Times {
+    pub(super) mentions: Vec<Mention>,
+    /// Places of times that are listed: "2024, 2023 and 2022".
+    list: std::ops::Range<usize>,
+    /// Whether the figures are listed in the order of those times.
+    in_order: bool,
+}
+
+impl Times {
+    /// Reads a segment.
+    pub(super) fn of(scan: &Scan<'_>, found: &Found) -> Self {
+        let mentions = read(scan, found);
+        let list = list(&mentions);
+        let before = mentions.get(list.start).map_or(0, |m| m.first);
+        let leading = found.figures.last().is_some_and(|f| f.tokens.0 < before);
+        let trailing = found.figures.first().is_some_and(|f| f.tokens.0 > before);
+        let in_order = list.len() > 1 && found.figures.len().is_multiple_of(list.len()) && (leading || trailing);
+        Self { mentions, list, in_order }
+    }
+
+    /// Whether the times named contradict the period of a fact that the figure states. `facts` are all that the segment cites.
+    pub(super) fn contradict(&self, scan: &Scan<'_>, found: &Found, at: usize, fact: &Fact, facts: &[&Fact]) -> bool {
+        let stated = || self.mentions.iter().filter(|m| m.stated);
+        let Some(first) = stated().next() else { return false };
+        if self.in_order {
+            let own = self.mentions.get(self.list.start + at % self.list.len());
+            return own.is_some_and(|m| m.stated && !span::fits(&Mention { part: None, fiscal: false, ..*m }, fact));
+        }
+        let Some(figure) = found.figures.get(at) else { return false };
+        let listed = |i: usize| self.list.len() > 1 && self.list.contains(&i);
+        let sure =
+            self.mentions.iter().enumerate().find(|(i, m)| m.stated && !listed(*i) && behind(scan, found, figure, m));
+        if let Some((_, sure)) = sure {
+            return !span::fits(sure, fact);
+        }
+        // a time of another kind is no contradiction when the sentence has the right one too, or dates another of its facts
+        let one = stated().all(|m| m.year.is_none() || first.year.is_none() || m.year == first.year);
+        let settled = |m: &Mention| facts.iter().any(|other| span::known(other) && span::fits(m, other));
+        one && stated().all(|m| !span::fits(m, fact) && !settled(m))
+    }
+}
+
+/// The first times that stand in a list, each right behind the one before it.
+fn list(mentions: &[Mention]) -> std::ops::Range<usize> {
+    let next_to = |i: usize| mentions.get(i + 1).is_some_and(|next| next.first <= mentions[i].last + 2);
+    let Some(start) = (0..mentions.len()).find(|&i| next_to(i)) else { return 0..0 };
+    let mut end = start;
+    while next_to(end) {
+        end += 1;
+    }
+    start..end + 1
+}
+
+/// Whether a time stands right behind a figure and its citation.
+fn behind(scan: &Scan<'_>, found: &Found, figure: &Figure, mention: &Mention) -> bool {
+    let mut at = figure.tokens.1;
+    let mut words = 0;
+    let mut placed = false;
+    while at < mention.first {
+        let token = &scan.tokens[at];
+        let text = token.text(&scan.clean.bytes);
+        match token.kind {
+            Kind::Citation => {}
+            Kind::Word if words < BEHIND_MAX && (any(&WORDS.place, text) || any(&WORDS.inside, text)) => {
+                placed |= any(&WORDS.place, text);
+                words += 1;
+            }
+            Kind::Word | Kind::Number | Kind::Sign(_) => return false,
+        }
+        at += 1;
+    }
+    placed && mention.first >= figure.tokens.1 && mention.last <= found.segment.last
+}
