@@ -4,3 +4,5 @@
 
 mod gate;
 mod held_out;
+mod properties;
+mod reference;

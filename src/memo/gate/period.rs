@@ -3,6 +3,7 @@
 //! A time dates a figure for sure when it stands right behind it or over its column; a time elsewhere in the sentence dates it only
 //! when nothing else in the sentence fits the fact. [`super::span`] tells whether a time and a fact's period can be one.
 
+use std::ops::Range;
 use std::sync::LazyLock;
 
 use super::span;
@@ -53,6 +54,7 @@ struct Words {
     place: Vec<&'static str>,
     inside: Vec<&'static str>,
     owner: Vec<&'static str>,
+    name: Vec<&'static str>,
 }
 
 static WORDS: LazyLock<Words> = LazyLock::new(|| {
@@ -61,7 +63,7 @@ static WORDS: LazyLock<Words> = LazyLock::new(|| {
         let words = lines.filter_map(|line| line.split_once(": ")).find(|(class, _)| *class == name);
         words.map(|(_, words)| words.split(' ').collect()).unwrap_or_default()
     };
-    Words { aside: of("aside"), place: of("place"), inside: of("inside"), owner: of("owner") }
+    Words { aside: of("aside"), place: of("place"), inside: of("inside"), owner: of("owner"), name: of("name") }
 });
 
 fn any(words: &[&str], text: &[u8]) -> bool {
@@ -326,7 +328,7 @@ impl Reader<'_> {
         let word = token.kind == Kind::Word && token.gap == Gap::Space;
         let capital = self.text(next).first().is_some_and(u8::is_ascii_uppercase);
         let placed = mention.first > self.found.segment.first && any(&WORDS.place, self.text(mention.first - 1));
-        word && (token.is(class::YEAR_NEXT) || capital && !placed)
+        word && (any(&WORDS.name, self.text(next)) || capital && !placed)
     }
 
     /// Whether the time narrows the name of a measure: "the 2022 actuarial loss".
@@ -350,33 +352,29 @@ fn month(text: &[u8]) -> Option<u8> {
 pub(super) struct Times {
     pub(super) mentions: Vec<Mention>,
     /// Places of times that are listed: "2024, 2023 and 2022".
-    list: std::ops::Range<usize>,
-    /// Whether the figures are listed in the order of those times.
-    in_order: bool,
+    lists: Vec<Range<usize>>,
+    /// The time of each figure that stands in the order of such a list; empty when there is none.
+    in_order: Vec<Option<Mention>>,
 }
 
 impl Times {
     /// Reads a segment.
     pub(super) fn of(scan: &Scan<'_>, found: &Found) -> Self {
         let mentions = read(scan, found);
-        let list = list(&mentions);
-        let before = mentions.get(list.start).map_or(0, |m| m.first);
-        let leading = found.figures.last().is_some_and(|f| f.tokens.0 < before);
-        let trailing = found.figures.first().is_some_and(|f| f.tokens.0 > before);
-        let in_order = list.len() > 1 && found.figures.len().is_multiple_of(list.len()) && (leading || trailing);
-        Self { mentions, list, in_order }
+        let lists = lists(&mentions);
+        let in_order = in_order(&mentions, &lists, found);
+        Self { mentions, lists, in_order }
     }
 
     /// Whether the times named contradict the period of a fact that the figure states. `facts` are all that the segment cites.
     pub(super) fn contradict(&self, scan: &Scan<'_>, found: &Found, at: usize, fact: &Fact, facts: &[&Fact]) -> bool {
         let stated = || self.mentions.iter().filter(|m| m.stated);
         let Some(first) = stated().next() else { return false };
-        if self.in_order {
-            let own = self.mentions.get(self.list.start + at % self.list.len());
-            return own.is_some_and(|m| m.stated && !span::fits(&Mention { part: None, fiscal: false, ..*m }, fact));
+        if let Some(Some(own)) = self.in_order.get(at) {
+            return !span::fits(own, fact);
         }
         let Some(figure) = found.figures.get(at) else { return false };
-        let listed = |i: usize| self.list.len() > 1 && self.list.contains(&i);
+        let listed = |i: usize| self.lists.iter().any(|list| list.contains(&i));
         let sure =
             self.mentions.iter().enumerate().find(|(i, m)| m.stated && !listed(*i) && behind(scan, found, figure, m));
         if let Some((_, sure)) = sure {
@@ -389,15 +387,46 @@ impl Times {
     }
 }
 
-/// The first times that stand in a list, each right behind the one before it.
-fn list(mentions: &[Mention]) -> std::ops::Range<usize> {
-    let next_to = |i: usize| mentions.get(i + 1).is_some_and(|next| next.first <= mentions[i].last + 2);
-    let Some(start) = (0..mentions.len()).find(|&i| next_to(i)) else { return 0..0 };
-    let mut end = start;
-    while next_to(end) {
-        end += 1;
+/// Times that stand in a list, each right behind the one before it.
+fn lists(mentions: &[Mention]) -> Vec<Range<usize>> {
+    let next_to =
+        |i: usize| mentions.get(i + 1).is_some_and(|next| next.first <= mentions[i].last + 2 && next.year.is_some());
+    let mut out = Vec::new();
+    let mut start = 0;
+    for i in 0..mentions.len() {
+        if !next_to(i) {
+            if i > start {
+                out.push(start..i + 1);
+            }
+            start = i + 1;
+        }
     }
-    start..end + 1
+    out
+}
+
+/// Figures in the order of the list that follows them, or of a list before all of them.
+fn in_order(mentions: &[Mention], lists: &[Range<usize>], found: &Found) -> Vec<Option<Mention>> {
+    if lists.is_empty() || found.figures.is_empty() {
+        return Vec::new();
+    }
+    let mut out = vec![None; found.figures.len()];
+    let mut first = 0;
+    for (i, list) in lists.iter().enumerate() {
+        let start = mentions[list.start].first;
+        let mut last = found.figures.partition_point(|f| f.tokens.0 < start);
+        if i == 0 && last == 0 && lists.len() == 1 {
+            last = found.figures.len();
+        }
+        let (count, size) = (last - first, list.len());
+        let fiscal = mentions[list.clone()].iter().any(|m| m.fiscal);
+        if count.is_multiple_of(size) && mentions[list.start].stated {
+            for (at, slot) in out[first..last].iter_mut().enumerate() {
+                *slot = Some(Mention { part: None, fiscal, ..mentions[list.start + at % size] });
+            }
+        }
+        first = last;
+    }
+    out
 }
 
 /// Whether a time stands right behind a figure and its citation.

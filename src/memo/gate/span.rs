@@ -73,6 +73,9 @@ fn years(mention: &Mention, fact: &Fact) -> Option<(i32, i32)> {
         // a quarter of a fiscal year that ends in the next calendar year
         return Some((end.year() - early, end.year() + i32::from(!whole)));
     }
+    if mention.month.is_some() {
+        return Some((start.year(), end.year()));
+    }
     Some((start.year() - i32::from(start == end) * early, end.year()).min((end.year() - early, end.year())))
 }
 
