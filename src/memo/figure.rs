@@ -101,6 +101,8 @@ pub enum Counted {
     Shares,
     /// Physical units.
     Units,
+    /// Points, of an index or of percentages.
+    Points,
 }
 
 /// One figure of a text.
@@ -273,7 +275,7 @@ fn may_begin(view: &View<'_>, at: usize, token: &Token) -> bool {
             }
             view.get(at + 1).is_some_and(|next| match next.kind {
                 Kind::Number => true,
-                Kind::Sign(b'.' | b',' | b')' | b'\'' | b'|') => next.sign(b'.') && token.is(class::REF),
+                Kind::Sign(b'.' | b',' | b')' | b'\'' | b'|') => next.sign(b'.') && token.is(class::REF | class::MONTH),
                 Kind::Sign(sign) => next.glued() || matches!(sign, b'$' | b'#'),
                 Kind::Word => {
                     next.glued()

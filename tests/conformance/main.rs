@@ -3,6 +3,7 @@
 #![expect(clippy::print_stderr, reason = "a score table is what these tests are read for")]
 
 mod gate;
+mod generated;
 mod held_out;
 mod properties;
 mod reference;

@@ -58,6 +58,13 @@ fn word(view: &View<'_>, at: usize) -> Option<usize> {
             || matches!(text, b"top" | b"Top" | b"pre" | b"Pre" | b"post" | b"Post" | b"Catch");
         return (short && name && !view.amount_follows(end) && !view.cited(end)).then_some(end);
     }
+    if token.is(class::MONTH)
+        && next.sign(b'.')
+        && next.glued()
+        && view.get(at + 2).is_some_and(|t| t.kind == Kind::Number)
+    {
+        return dates::month_first(view, at);
+    }
     if token.is(class::REF) && (next.sign(b'#') || next.sign(b'.')) && view.glued(at + 2, Kind::Number) {
         return reference(view, at + 1);
     }

@@ -11,12 +11,13 @@ use super::{Hedge, Sign};
 /// Looks back from the figure for its sign and its hedge.
 pub(super) fn before(view: &View<'_>, raw: &mut Raw) {
     let mut first = raw.first;
-    let bracket = view.before(first).is_some_and(|t| t.sign(b'(')) && closes(view, raw.last);
+    let counted = raw.last + usize::from(view.is(raw.last, class::SHARE_WORD | class::UNIT_WORD));
+    let bracket = view.before(first).is_some_and(|t| t.sign(b'(')) && closes(view, counted);
     if bracket {
         first -= 1;
         raw.sign = bracket_sign(view, first, raw.sign);
         raw.first = first;
-        raw.last = suffix::outside(view, raw.last + 1, raw);
+        raw.last = suffix::outside(view, counted + 1, raw);
     } else if let Some(token) = view.before(first) {
         let attached = view.tokens[first].glued();
         let outside = view.before(first - 1);

@@ -286,12 +286,17 @@ fn noun(view: &View<'_>, at: usize, raw: &mut Raw) {
     if raw.measure != Measure::Bare || raw.counted != Counted::Unsaid {
         return;
     }
+    let first = view.get(i).map_or(0, |t| t.start);
     for token in (i..i + 2).map_while(|i| view.get(i)) {
         if token.kind != Kind::Word || token.gap > Gap::Line || token.is(class::FILLER) {
             return;
         }
         if token.is(class::SHARE_WORD) {
             raw.counted = Counted::Shares;
+            return;
+        }
+        if token.is(class::POINT) && token.start == first {
+            raw.counted = Counted::Points;
             return;
         }
         if token.is(class::UNIT_WORD) {

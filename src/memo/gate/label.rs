@@ -10,7 +10,7 @@ use super::entity;
 use super::index::{Index, Known};
 use super::period::Mention;
 use super::table::Cell;
-use crate::memo::figure::lexicon::class;
+use crate::memo::figure::lexicon::{self, class};
 use crate::memo::figure::token::Kind;
 use crate::memo::figure::{Figure, Found, Measure, Scan};
 
@@ -150,6 +150,14 @@ impl Question<'_> {
                 continue;
             }
             let token = &scan.tokens[end - 1];
+            // "came to", "rose to"; a rise alone would be of the size of the figure
+            let towards = end > first + 1
+                && token.text(&scan.clean.bytes) == b"to"
+                && scan.tokens[end - 2].is(class::VERB | class::UP | class::DOWN);
+            if towards {
+                end -= 2;
+                continue;
+            }
             let filler = match token.kind {
                 Kind::Word => {
                     token.is(class::VERB | class::FILLER | class::APPROX | class::OVER | class::UNDER)
@@ -257,8 +265,11 @@ fn phrase_stands_alone(before: &[u8]) -> bool {
         b"Its",
         b"Our",
     ];
+    // a verb narrows no noun
+    let joint = lexicon::word(word).classes & (class::VERB | class::FILLER) != 0
+        || matches!(word, b"that" | b"had" | b"has" | b"but" | b"-");
     let possessive = word.ends_with(b"'s");
     let mark = word.last().is_some_and(|b| matches!(b, b',' | b'.' | b']' | b'|' | b'(' | b':'));
     let year = word.len() == 4 && word.iter().all(u8::is_ascii_digit);
-    neutral.contains(&word) || possessive || mark || year
+    neutral.contains(&word) || joint || possessive || mark || year
 }

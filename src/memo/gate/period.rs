@@ -198,8 +198,9 @@ impl Reader<'_> {
         if out.month.is_some() {
             return None;
         }
-        let day = self.small(at + 1, 31);
-        let end = at + 1 + usize::from(day.is_some());
+        let first = at + 1 + usize::from(self.text(at + 1) == b"." && self.glued(at + 1));
+        let day = self.small(first, 31);
+        let end = first + usize::from(day.is_some());
         // a month without a year behind it is no time that can be compared
         let comma = usize::from(self.text(end) == b",");
         let year = self.year(end + comma)?;

@@ -9,7 +9,7 @@ use crate::memo::fact::Fact;
 const DAYS_OFF_MAX: i64 = 45;
 
 /// Years after which a time is about something else: a plan's start, a maturity.
-const YEARS_OFF_MAX: i32 = 8;
+const YEARS_OFF_MAX: i32 = 6;
 
 /// Days of the longest quarter, half and the shortest year.
 const QUARTER_DAYS_MAX: i64 = 120;
