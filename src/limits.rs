@@ -272,6 +272,9 @@ pub const JOURNAL_SESSION_TRUST: Duration = Duration::from_secs(1);
 /// Facts of one sentence or row that its times are compared with: a hostile line of citations must not cost its square.
 pub const SEGMENT_CITED_MAX: usize = 64;
 
+/// Times of one sentence or row that its figures are compared with; honest ones name under ten.
+pub const SEGMENT_TIMES_MAX: usize = 64;
+
 /// Violations after which the rest of a memo is not read: it is refused whatever follows, and a hostile one must not cost memory
 /// by its length.
 pub const VIOLATIONS_MAX: usize = 1000;

@@ -3,7 +3,7 @@
 use super::index::{Index, Known};
 use super::label::Question;
 use super::period::Times;
-use super::table::Table;
+use super::table::{self, Table};
 use super::{Expected, Reason, Report, Violation, agree, entity, polarity, precision, segment_text, span};
 use crate::limits;
 use crate::memo::fact::Fact;
@@ -25,8 +25,8 @@ struct Bench<'a> {
     table: &'a Table,
     named: entity::Named<'a>,
     times: Times,
-    /// The facts that the segment cites.
-    cited: Vec<&'a Fact>,
+    /// The column of each figure, in a table.
+    columns: Vec<usize>,
 }
 
 /// Judges every figure of a segment.
@@ -43,7 +43,8 @@ pub(super) fn figures<'a>(
     }
     let groups = groups(scan, found);
     let polarity = polarity::read(scan, found);
-    let ids = groups.iter().flat_map(|group| &group.ids).take(limits::SEGMENT_CITED_MAX);
+    let cited = groups.iter().flat_map(|group| &group.ids).take(limits::SEGMENT_CITED_MAX);
+    let cited = cited.filter_map(|id| index.get(id)).map(|known| known.fact);
     let bench = Bench {
         scan,
         found,
@@ -51,8 +52,8 @@ pub(super) fn figures<'a>(
         field,
         table,
         named: entity::read(scan, found, index),
-        times: Times::of(scan, found),
-        cited: ids.filter_map(|id| index.get(id)).map(|known| known.fact).collect(),
+        times: Times::of(scan, found, cited),
+        columns: table::columns(scan, found),
     };
     let mut stated: Vec<Option<&Fact>> = Vec::with_capacity(found.figures.len());
     let mut next = 0;
@@ -139,14 +140,14 @@ impl<'a> Bench<'a> {
     fn names(&self, at: usize, known: &Known<'_>) -> Option<Reason> {
         let figure = &self.found.figures[at];
         let (scan, found) = (self.scan, self.found);
-        let cells = self.table.heads(scan, found, figure);
+        let column = self.columns.get(at).copied().unwrap_or(0);
+        let cells = if column > 0 { self.table.heads(scan, found, column) } else { [None, None] };
         let question = Question { scan, found, index: self.index, times: &self.times.mentions, cells };
         if let Some(reason) = question.check(figure, known) {
             return Some(reason);
         }
-        let over = self.table.time(scan, found, figure);
-        if over.is_some_and(|time| !span::fits(time, known.fact))
-            || self.times.contradict(scan, found, at, known.fact, &self.cited)
+        let over = self.table.time(column);
+        if over.is_some_and(|time| !span::fits(time, known.fact)) || self.times.contradict(scan, found, at, known.fact)
         {
             return Some(Reason::PeriodMismatch);
         }

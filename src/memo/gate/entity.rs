@@ -48,11 +48,17 @@ pub(super) struct Named<'a> {
 /// Reads what the segment names; one pass over its capitals.
 pub(super) fn read<'a>(scan: &'a Scan<'_>, found: &Found, index: &Index<'a>) -> Named<'a> {
     let mut out = Named::default();
+    if !index.has_entities() {
+        return out;
+    }
     let names = &*NAMES;
     let text = |at: usize| scan.tokens[at].text(&scan.clean.bytes);
     for at in found.segment.first..found.segment.last {
+        if scan.tokens[at].kind != Kind::Word {
+            continue;
+        }
         let own = text(at);
-        if scan.tokens[at].kind != Kind::Word || !own.first().is_some_and(u8::is_ascii_uppercase) {
+        if !own.first().is_some_and(u8::is_ascii_uppercase) {
             continue;
         }
         let before = if at > found.segment.first { text(at - 1) } else { b"" };

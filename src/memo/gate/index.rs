@@ -32,6 +32,8 @@ pub(super) struct Index<'a> {
     heads: Vec<Vec<&'a str>>,
     /// Entities by the first word of their names; none when all facts are of one.
     entities: Vec<(&'a str, &'a str)>,
+    /// Whether any fact has an entity.
+    owned: bool,
 }
 
 impl<'a> Index<'a> {
@@ -42,6 +44,7 @@ impl<'a> Index<'a> {
             others: HashMap::new(),
             heads: vec![Vec::new(); label::LETTERS],
             entities: entities(facts),
+            owned: facts.iter().any(|fact| fact.entity.is_some()),
         };
         for (at, fact) in facts.iter().enumerate() {
             let head = label::head(&fact.label);
@@ -89,6 +92,11 @@ impl<'a> Index<'a> {
     /// How many facts there are.
     pub(super) fn len(&self) -> usize {
         self.known.len()
+    }
+
+    /// Whether any fact tells whose it is.
+    pub(super) fn has_entities(&self) -> bool {
+        self.owned
     }
 
     /// The entity whose name begins with a word, where the facts are of several.

@@ -7,13 +7,14 @@ use std::ops::Range;
 use std::sync::LazyLock;
 
 use super::span;
+use crate::limits;
 use crate::memo::fact::Fact;
 use crate::memo::figure::lexicon::class;
 use crate::memo::figure::token::{Gap, Kind};
 use crate::memo::figure::{Figure, Found, Scan};
 
-/// Words between a figure and the time that dates it for sure.
-const BEHIND_MAX: usize = 4;
+/// Tokens between a figure and the time that dates it for sure: its citation, a preposition, an article.
+const BEHIND_MAX: usize = 6;
 
 /// Words that may stand between a time and the preposition that tells its role.
 const BACK_MAX: usize = 7;
@@ -75,7 +76,14 @@ pub(super) fn read(scan: &Scan<'_>, found: &Found) -> Vec<Mention> {
     let mut out: Vec<Mention> = Vec::new();
     let reader = Reader { scan, found };
     let mut at = found.segment.first;
-    while at < found.segment.last {
+    let mut next = 0;
+    while at < found.segment.last && out.len() < limits::SEGMENT_TIMES_MAX {
+        // the digits of a figure are no time
+        if let Some(figure) = found.figures.get(next).filter(|f| f.tokens.0 <= at) {
+            at = at.max(figure.tokens.1);
+            next += 1;
+            continue;
+        }
         match reader.mention(at) {
             Some(mut mention) => {
                 mention.stated = reader.stated(&mention, out.last());
@@ -133,13 +141,7 @@ impl Reader<'_> {
         let token = &self.scan.tokens[at];
         match token.kind {
             Kind::Number => true,
-            Kind::Word => {
-                token.is(class::MONTH | class::YEAR_STRONG | class::ORDINAL | class::UNIT)
-                    || matches!(
-                        token.text(&self.scan.clean.bytes).first(),
-                        Some(b'q' | b'Q' | b'h' | b'H' | b'f' | b'F' | b'a')
-                    )
-            }
+            Kind::Word => token.is(class::TIME_WORD),
             Kind::Citation | Kind::Sign(_) => false,
         }
     }
@@ -356,35 +358,43 @@ pub(super) struct Times {
     lists: Vec<Range<usize>>,
     /// The time of each figure that stands in the order of such a list; empty when there is none.
     in_order: Vec<Option<Mention>>,
+    /// Whether the times name one year at most, and none of them dates a fact that the segment cites.
+    loose: bool,
 }
 
 impl Times {
-    /// Reads a segment.
-    pub(super) fn of(scan: &Scan<'_>, found: &Found) -> Self {
+    /// Reads a segment. `cited` are the facts that it cites.
+    pub(super) fn of<'a>(scan: &Scan<'_>, found: &Found, cited: impl Iterator<Item = &'a Fact>) -> Self {
         let mentions = read(scan, found);
+        if mentions.is_empty() {
+            return Self::default();
+        }
         let lists = lists(&mentions);
         let in_order = in_order(&mentions, &lists, found);
-        Self { mentions, lists, in_order }
+        let stated = || mentions.iter().filter(|m| m.stated);
+        let year = stated().find_map(|m| m.year);
+        let one = stated().all(|m| m.year.is_none() || m.year == year);
+        let mut cited = cited.filter(|fact| span::known(fact));
+        let loose = stated().next().is_some() && one && !cited.any(|fact| stated().any(|m| span::fits(m, fact)));
+        Self { mentions, lists, in_order, loose }
     }
 
-    /// Whether the times named contradict the period of a fact that the figure states. `facts` are all that the segment cites.
-    pub(super) fn contradict(&self, scan: &Scan<'_>, found: &Found, at: usize, fact: &Fact, facts: &[&Fact]) -> bool {
-        let stated = || self.mentions.iter().filter(|m| m.stated);
-        let Some(first) = stated().next() else { return false };
+    /// Whether the times named contradict the period of a fact that the figure states.
+    pub(super) fn contradict(&self, scan: &Scan<'_>, found: &Found, at: usize, fact: &Fact) -> bool {
+        if self.mentions.is_empty() {
+            return false;
+        }
         if let Some(Some(own)) = self.in_order.get(at) {
             return !span::fits(own, fact);
         }
         let Some(figure) = found.figures.get(at) else { return false };
         let listed = |i: usize| self.lists.iter().any(|list| list.contains(&i));
-        let sure =
-            self.mentions.iter().enumerate().find(|(i, m)| m.stated && !listed(*i) && behind(scan, found, figure, m));
+        let sure = self.mentions.iter().enumerate().find(|(i, m)| m.stated && !listed(*i) && behind(scan, figure, m));
         if let Some((_, sure)) = sure {
             return !span::fits(sure, fact);
         }
         // a time of another kind is no contradiction when the sentence has the right one too, or dates another of its facts
-        let one = stated().all(|m| m.year.is_none() || first.year.is_none() || m.year == first.year);
-        let settled = |m: &Mention| facts.iter().any(|other| span::known(other) && span::fits(m, other));
-        one && stated().all(|m| !span::fits(m, fact) && !settled(m))
+        self.loose && self.mentions.iter().filter(|m| m.stated).all(|m| !span::fits(m, fact))
     }
 }
 
@@ -431,22 +441,19 @@ fn in_order(mentions: &[Mention], lists: &[Range<usize>], found: &Found) -> Vec<
 }
 
 /// Whether a time stands right behind a figure and its citation.
-fn behind(scan: &Scan<'_>, found: &Found, figure: &Figure, mention: &Mention) -> bool {
-    let mut at = figure.tokens.1;
-    let mut words = 0;
+fn behind(scan: &Scan<'_>, figure: &Figure, mention: &Mention) -> bool {
+    if mention.first < figure.tokens.1 || mention.first - figure.tokens.1 > BEHIND_MAX {
+        return false;
+    }
     let mut placed = false;
-    while at < mention.first {
-        let token = &scan.tokens[at];
+    for token in &scan.tokens[figure.tokens.1..mention.first] {
         let text = token.text(&scan.clean.bytes);
         match token.kind {
             Kind::Citation => {}
-            Kind::Word if words < BEHIND_MAX && (any(&WORDS.place, text) || any(&WORDS.inside, text)) => {
-                placed |= any(&WORDS.place, text);
-                words += 1;
-            }
+            Kind::Word if any(&WORDS.place, text) => placed = true,
+            Kind::Word if any(&WORDS.inside, text) => {}
             Kind::Word | Kind::Number | Kind::Sign(_) => return false,
         }
-        at += 1;
     }
-    placed && mention.first >= figure.tokens.1 && mention.last <= found.segment.last
+    placed
 }

@@ -48,30 +48,32 @@ impl Table {
         }
     }
 
-    /// The head of the figure's row and that of its column.
-    pub(super) fn heads(&self, scan: &Scan<'_>, found: &Found, figure: &Figure) -> [Option<Cell>; 2] {
-        if !found.segment.row {
-            return [None, None];
-        }
-        let column = column(scan, found, figure.tokens.0);
+    /// The head of a row, and that of one of its columns, counted from one.
+    pub(super) fn heads(&self, scan: &Scan<'_>, found: &Found, column: usize) -> [Option<Cell>; 2] {
         let row = (column > 1).then(|| cell(scan, found, found.segment.first + 1));
         [row, column.checked_sub(1).and_then(|i| self.header.get(i).copied())]
     }
 
-    /// The only time that stands over the figure's column.
-    pub(super) fn time(&self, scan: &Scan<'_>, found: &Found, figure: &Figure) -> Option<&Mention> {
-        if self.times.is_empty() || !found.segment.row {
-            return None;
-        }
-        let over = self.header.get(column(scan, found, figure.tokens.0).checked_sub(1)?)?;
+    /// The only time that stands over a column.
+    pub(super) fn time(&self, column: usize) -> Option<&Mention> {
+        let over = self.header.get(column.checked_sub(1)?)?;
         let mut within = self.times.iter().filter(|t| t.first >= over.first && t.last <= over.last);
         within.next().filter(|_| within.next().is_none())
     }
 }
 
-/// The number of a token's column, from one.
-fn column(scan: &Scan<'_>, found: &Found, at: usize) -> usize {
-    scan.tokens[found.segment.first..at.min(found.segment.last)].iter().filter(|t| t.sign(b'|')).count()
+/// The column of every figure of a row, from one; zero outside tables.
+pub(super) fn columns(scan: &Scan<'_>, found: &Found) -> Vec<usize> {
+    if !found.segment.row {
+        return Vec::new();
+    }
+    let (mut at, mut column) = (found.segment.first, 0);
+    let count = |figure: &Figure| {
+        column += scan.tokens[at..figure.tokens.0.max(at)].iter().filter(|t| t.sign(b'|')).count();
+        at = at.max(figure.tokens.0);
+        column
+    };
+    found.figures.iter().map(count).collect()
 }
 
 fn cells(scan: &Scan<'_>, found: &Found) -> Vec<Cell> {
