@@ -251,6 +251,9 @@ pub const SEGMENT_SHOWN_BYTES_MAX: usize = 400;
 /// Characters of a figure that a violation quotes; a hostile one may be a page of digits.
 pub const FIGURE_SHOWN_CHARS_MAX: usize = 80;
 
+/// Facts that one line of feedback tells about; a figure that cites more is wrong for another reason than their values.
+pub const CITED_SHOWN_MAX: usize = 4;
+
 /// Violations of one memo that quote their sentence and facts; the ones after it keep their place and reason.
 pub const VIOLATIONS_QUOTED_MAX: usize = 100;
 

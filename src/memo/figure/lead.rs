@@ -78,7 +78,7 @@ fn hedge(view: &View<'_>, first: usize, shown: Hedge) -> Hedge {
         let (next, step) = match token.kind {
             Kind::Sign(b'~') => (Hedge::About, 1),
             Kind::Sign(b'>' | code::AT_LEAST) => (Hedge::Over, 1),
-            Kind::Sign(b'<' | code::AT_MOST) => (Hedge::Under, 1),
+            Kind::Sign(code::LESS | code::AT_MOST) => (Hedge::Under, 1),
             Kind::Word if token.is(class::THAN) && back_is(class::MORE) => (Hedge::Over, 2),
             Kind::Word if token.is(class::THAN) && back_is(class::LESS) => (Hedge::Under, 2),
             Kind::Word if text == b"least" && back_text == b"at" => (Hedge::Over, 2),

@@ -4,7 +4,7 @@ use super::index::{Index, Known};
 use super::label::Question;
 use super::period::Times;
 use super::table::{self, Table};
-use super::{Expected, Reason, Report, Violation, agree, entity, polarity, precision, segment_text, span};
+use super::{Expected, Reason, Report, Violation, agree, entity, polarity, precision, segment_text, shown, span};
 use crate::limits;
 use crate::memo::fact::Fact;
 use crate::memo::figure::{Figure, Found, Scan, token};
@@ -175,9 +175,4 @@ impl<'a> Bench<'a> {
             },
         });
     }
-}
-
-/// A figure as written, cut to a bound.
-fn shown(written: &str) -> String {
-    written.chars().take(limits::FIGURE_SHOWN_CHARS_MAX).collect()
 }

@@ -51,31 +51,50 @@ pub(super) struct Mention {
 
 /// The word lists of `periods.txt`.
 struct Words {
-    aside: Vec<&'static str>,
-    place: Vec<&'static str>,
-    inside: Vec<&'static str>,
-    owner: Vec<&'static str>,
-    name: Vec<&'static str>,
+    aside: List,
+    place: List,
+    inside: List,
+    owner: List,
+    name: List,
+}
+
+/// Words by their first letter.
+struct List(Vec<Vec<&'static str>>);
+
+impl List {
+    fn of(words: &'static str) -> Self {
+        let mut out = vec![Vec::new(); 128];
+        for word in words.split(' ') {
+            out[first_letter(word.as_bytes())].push(word);
+        }
+        Self(out)
+    }
+
+    fn has(&self, text: &[u8]) -> bool {
+        self.0[first_letter(text)].iter().any(|word| text.eq_ignore_ascii_case(word.as_bytes()))
+    }
+}
+
+fn first_letter(word: &[u8]) -> usize {
+    usize::from(word.first().map_or(0, |b| b.to_ascii_lowercase() & 0x7f))
 }
 
 static WORDS: LazyLock<Words> = LazyLock::new(|| {
     let of = |name: &str| {
         let lines = include_str!("periods.txt").lines().filter(|line| !line.starts_with('#'));
         let words = lines.filter_map(|line| line.split_once(": ")).find(|(class, _)| *class == name);
-        words.map(|(_, words)| words.split(' ').collect()).unwrap_or_default()
+        List::of(words.map_or("", |(_, words)| words))
     };
     Words { aside: of("aside"), place: of("place"), inside: of("inside"), owner: of("owner"), name: of("name") }
 });
-
-fn any(words: &[&str], text: &[u8]) -> bool {
-    words.iter().any(|word| text.eq_ignore_ascii_case(word.as_bytes()))
-}
 
 /// Every time of a segment, in order.
 pub(super) fn read(scan: &Scan<'_>, found: &Found) -> Vec<Mention> {
     let mut out: Vec<Mention> = Vec::new();
     let reader = Reader { scan, found };
-    let mut at = found.segment.first;
+    // a sentence with too many figures is refused whatever it dates
+    let full = found.figures.len() >= limits::SEGMENT_FIGURES_MAX;
+    let mut at = if full { found.segment.last } else { found.segment.first };
     let mut next = 0;
     while at < found.segment.last && out.len() < limits::SEGMENT_TIMES_MAX {
         // the digits of a figure are no time
@@ -302,17 +321,17 @@ impl Reader<'_> {
         if self.names(mention) {
             return false;
         }
-        while at > first && mention.first - at < BACK_MAX && any(&words.inside, self.text(at - 1)) {
+        while at > first && mention.first - at < BACK_MAX && words.inside.has(self.text(at - 1)) {
             at -= 1;
         }
         let before = if at > first { self.text(at - 1) } else { b"" };
-        if any(&words.aside, before) {
+        if words.aside.has(before) {
             return false;
         }
-        if any(&words.place, before) {
+        if words.place.has(before) {
             let outer = if at > first + 1 { self.text(at - 2) } else { b"" };
             // "than in 2023", "due in 2029"; "increased to $5 in 2024" has its figure between
-            return !any(&words.aside, outer);
+            return !words.aside.has(outer);
         }
         mention.fiscal
             || mention.part.is_some()
@@ -330,13 +349,13 @@ impl Reader<'_> {
         let token = &self.scan.tokens[next];
         let word = token.kind == Kind::Word && token.gap == Gap::Space;
         let capital = self.text(next).first().is_some_and(u8::is_ascii_uppercase);
-        let placed = mention.first > self.found.segment.first && any(&WORDS.place, self.text(mention.first - 1));
-        word && (any(&WORDS.name, self.text(next)) || capital && !placed)
+        let placed = mention.first > self.found.segment.first && WORDS.place.has(self.text(mention.first - 1));
+        word && (WORDS.name.has(self.text(next)) || capital && !placed)
     }
 
     /// Whether the time narrows the name of a measure: "the 2022 actuarial loss".
     fn narrows(&self, mention: &Mention) -> bool {
-        let owned = mention.first == self.found.segment.first || any(&WORDS.owner, self.text(mention.first - 1));
+        let owned = mention.first == self.found.segment.first || WORDS.owner.has(self.text(mention.first - 1));
         let measures = class::POS | class::NEG | class::NEG_WEAK;
         owned && (self.is(mention.last, measures) || self.is(mention.last + 1, measures))
     }
@@ -450,8 +469,8 @@ fn behind(scan: &Scan<'_>, figure: &Figure, mention: &Mention) -> bool {
         let text = token.text(&scan.clean.bytes);
         match token.kind {
             Kind::Citation => {}
-            Kind::Word if any(&WORDS.place, text) => placed = true,
-            Kind::Word if any(&WORDS.inside, text) => {}
+            Kind::Word if WORDS.place.has(text) => placed = true,
+            Kind::Word if WORDS.inside.has(text) => {}
             Kind::Word | Kind::Number | Kind::Sign(_) => return false,
         }
     }
