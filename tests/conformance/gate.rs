@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use jim::memo::case::{CaseResult, CaseViolation, Verdict, cases, run};
 use jim::memo::figure::{Measure, extract};
+use jim::memo::gate::Reason;
 use rust_decimal::Decimal;
 use serde_json::Value;
 
@@ -117,7 +118,13 @@ impl Score {
         }
         if !accepted {
             let to = row["change"]["to"].as_str().unwrap_or_default();
-            let names = |v: &CaseViolation| !v.figure.is_empty() && (to.contains(&v.figure) || v.figure.contains(to));
+            let names = |v: &CaseViolation| match mutation {
+                "phantom_citation" => v.reason == Reason::PhantomCitation,
+                "year_swap" => v.reason == Reason::PeriodMismatch,
+                // both figures of the exchange are named by the reason alone
+                "citation_exchange" => v.reason != Reason::Uncited,
+                _ => !v.figure.is_empty() && (to.contains(&v.figure) || v.figure.contains(to)),
+            };
             self.named.entry(mutation.to_owned()).or_default().add(result.violations.iter().any(names));
         }
     }

@@ -216,8 +216,10 @@ fn letters_after(view: &View<'_>, at: usize, integer: u128) -> Option<usize> {
         let stated = view
             .before(at)
             .is_some_and(|t| t.is(class::VERB | class::FILLER | class::OVER | class::UNDER) && !t.is(class::A))
-            || view.cited(end);
-        return (!stated && !view.is(end, class::TIMES)).then_some(end);
+            || view.cited(end)
+            || view.cited(end + 1)
+            || view.is(end, class::SHARE_WORD | class::UNIT_WORD);
+        return (!stated && !view.is(end, class::TIMES) && !view.amount_follows(end)).then_some(end);
     }
     // a small letter may stand for cents, pence or a hidden word; only those of time and of dimension are labels
     let letter =
