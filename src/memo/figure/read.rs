@@ -51,7 +51,8 @@ impl Raw {
 /// The figure that begins at `at`, when one does. `header` is the power of ten of the table's header.
 pub(super) fn figure(view: &View<'_>, at: usize, header: i32) -> Option<Raw> {
     let mut raw = Raw::new(at);
-    let (mark, number) = currency::before(view, at);
+    let code = suffix::scaled_code(view, at);
+    let (mark, number) = code.map_or_else(|| currency::before(view, at), |(mark, _)| (Some(mark), at + 1));
     raw.measure = mark.map_or(Measure::Bare, Measure::Money);
     let mut i = number;
     let mut open = false;
@@ -74,6 +75,11 @@ pub(super) fn figure(view: &View<'_>, at: usize, header: i32) -> Option<Raw> {
         Kind::Sign(code::SUPERSCRIPT..=0xaa) if lone_superscript(view, i) => i + 1,
         Kind::Sign(_) | Kind::Citation => return None,
     };
+    if let Some((_, exponent)) = code {
+        raw.numeral = raw.numeral.map(|n| n.scaled(exponent));
+        raw.scale += exponent;
+        raw.scaled = true;
+    }
     raw.last = suffix::read(view, end, &mut raw, open);
     if raw.numeral.is_some() && !raw.scaled {
         raw.header_exponent = header;

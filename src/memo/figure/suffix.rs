@@ -205,6 +205,14 @@ fn currency_name(view: &View<'_>, at: usize) -> Option<(Mark, usize)> {
         .then_some((Mark::Of(currency), at + 1))
 }
 
+/// "MAUD 60": the currency and the power of ten before a number.
+pub(super) fn scaled_code(view: &View<'_>, at: usize) -> Option<(Mark, i32)> {
+    let text = view.text(at);
+    let currency = in_millions(text)?;
+    let number = view.get(at + 1).is_some_and(|t| t.kind == Kind::Number && t.gap <= Gap::Line);
+    number.then(|| (Mark::Of(currency), if text.first() == Some(&b'M') { 6 } else { 3 }))
+}
+
 /// MUSD, KEUR: a code with the letter of its scale.
 fn in_millions(text: &[u8]) -> Option<Currency> {
     let (letter, code) = text.split_first()?;
