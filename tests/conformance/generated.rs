@@ -10,8 +10,11 @@ use jim::memo::fact::{Fact, Unit};
 use jim::memo::gate::check;
 use rust_decimal::{Decimal, RoundingStrategy};
 
-/// Filers: name, fiscal year, and facts as label, value, unit.
-const FILERS: [(&str, i32, &[(&str, &str, &str)]); 6] = [
+/// Name, fiscal year, and facts as label, value, unit.
+type Filer = (&'static str, i32, &'static [(&'static str, &'static str, &'static str)]);
+
+/// Filers that have little in common.
+const FILERS: [Filer; 6] = [
     (
         "Brightwater Utilities",
         2024,
@@ -86,8 +89,7 @@ const FILERS: [(&str, i32, &[(&str, &str, &str)]); 6] = [
     ),
 ];
 
-fn facts(filer: usize) -> Vec<Fact> {
-    let (name, year, rows) = FILERS[filer];
+fn facts(&(name, year, rows): &Filer) -> Vec<Fact> {
     let rows: Vec<String> = rows.iter().enumerate().map(|(i, (label, value, unit))| {
         format!(r#"{{"id":"C{}","label":"{label}","value":"{value}","unit":"{unit}","entity":"{name}","fiscal_year":{year},"fiscal_period":"FY"}}"#, i + 1)
     }).collect();
@@ -251,8 +253,8 @@ fn other_unit(figure: &str) -> Option<String> {
 #[test]
 fn lies_of_every_kind_are_refused_and_truths_are_not() {
     let mut tally = Tally(BTreeMap::new(), Vec::new());
-    for filer in 0..FILERS.len() {
-        let (name, year, _) = FILERS[filer];
+    for filer in &FILERS {
+        let (name, year, _) = *filer;
         let facts = facts(filer);
         for (i, fact) in facts.iter().enumerate() {
             let negative = fact.value.is_sign_negative();

@@ -5,6 +5,7 @@
 
 mod dates;
 
+use super::clean::code;
 use super::lexicon::class;
 use super::numeral::Reading;
 use super::segment::list_number;
@@ -162,12 +163,24 @@ fn number(view: &View<'_>, at: usize) -> Option<usize> {
         .or_else(|| structural_number(view, at))
 }
 
-/// Whether a currency stands before: then it is an amount whatever follows.
+/// Whether a currency stands before, with or without a sign between: then it is an amount whatever follows.
 fn money_before(view: &View<'_>, at: usize) -> bool {
+    let mut at = at;
+    while view.tokens[at].glued()
+        && view.before(at).is_some_and(|t| matches!(t.kind, Kind::Sign(b'-' | b'(' | code::MINUS)))
+    {
+        at -= 1;
+    }
     view.before(at).is_some_and(|t| {
         matches!(t.kind, Kind::Sign(b'$' | 0x80..=0x89))
             || t.word.currency != 0 && t.kind == Kind::Word && t.end - t.start == 3
     })
+}
+
+/// Whether a minus of its own stands before: names have none.
+fn signed(view: &View<'_>, at: usize) -> bool {
+    let minus = view.before(at).filter(|t| matches!(t.kind, Kind::Sign(b'-' | b'+' | code::MINUS)));
+    minus.is_some_and(|t| view.tokens[at].glued() && !t.glued())
 }
 
 /// 3rd, 10-K, 50-day, 401(k), 24x7, 1H25, 13F, 600519.SS, 0x83…, 2pm.
@@ -216,6 +229,7 @@ fn letters_after(view: &View<'_>, at: usize, integer: u128) -> Option<usize> {
         let stated = view
             .before(at)
             .is_some_and(|t| t.is(class::VERB | class::FILLER | class::OVER | class::UNDER) && !t.is(class::A))
+            || signed(view, at)
             || view.cited(end)
             || view.cited(end + 1)
             || view.is(end, class::SHARE_WORD | class::UNIT_WORD);
