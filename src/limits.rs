@@ -255,6 +255,9 @@ pub const SEGMENT_SHOWN_BYTES_MAX: usize = 400;
 /// Characters of a figure that a violation quotes; a hostile one may be a page of digits.
 pub const FIGURE_SHOWN_CHARS_MAX: usize = 80;
 
+/// Facts that one line of feedback tells about; a figure that cites more is wrong for another reason than their values.
+pub const CITED_SHOWN_MAX: usize = 4;
+
 /// Violations of one memo that quote their sentence and facts; the ones after it keep their place and reason.
 pub const VIOLATIONS_QUOTED_MAX: usize = 100;
 
@@ -272,6 +275,12 @@ pub const JOURNAL_QUEUE: usize = 256;
 
 /// How long a session that has just answered is believed to live; an older one is asked first.
 pub const JOURNAL_SESSION_TRUST: Duration = Duration::from_secs(1);
+
+/// Facts of one sentence or row that its times are compared with: a hostile line of citations must not cost its square.
+pub const SEGMENT_CITED_MAX: usize = 64;
+
+/// Times of one sentence or row that its figures are compared with; honest ones name under ten.
+pub const SEGMENT_TIMES_MAX: usize = 64;
 
 /// Violations after which the rest of a memo is not read: it is refused whatever follows, and a hostile one must not cost memory
 /// by its length.

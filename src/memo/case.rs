@@ -162,6 +162,30 @@ struct RawPeriod {
     start: Option<String>,
     end: Option<String>,
     instant: Option<String>,
+    #[serde(skip)]
+    year: Option<i32>,
+}
+
+impl RawPeriod {
+    /// An object with dates, or the caption of a column: "December 31, 2018", "Fiscal Year 2019". A caption with several years is
+    /// the time from the first to the last of them.
+    fn read(raw: &RawValue) -> Option<Self> {
+        if let Ok(period) = serde_json::from_str(raw.get()) {
+            return Some(period);
+        }
+        let caption: String = serde_json::from_str(raw.get()).ok()?;
+        let numbers = caption.split(|c: char| !c.is_ascii_digit()).filter(|part| part.len() == 4);
+        let mut years: Vec<i32> =
+            numbers.filter_map(|part| part.parse().ok()).filter(|y| (1900..2100).contains(y)).collect();
+        years.sort_unstable();
+        let (first, last) = (*years.first()?, *years.last()?);
+        let day = |year: i32, day: &str| Some(format!("{year}-{day}"));
+        Some(if first == last {
+            Self { year: Some(first), ..Self::default() }
+        } else {
+            Self { start: day(first, "01-01"), end: day(last, "12-31"), ..Self::default() }
+        })
+    }
 }
 
 fn case(line: &str, number: usize) -> Result<Case, String> {
@@ -178,7 +202,7 @@ impl RawFact<'_> {
         let unit: Unit = self.unit.parse().map_err(|error| format!("fact {id}: {error}"))?;
         let stated =
             self.currency.map(|code| code.parse()).transpose().map_err(|error| format!("fact {id}: {error}"))?;
-        let period: RawPeriod = self.period.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
+        let period: RawPeriod = self.period.and_then(RawPeriod::read).unwrap_or_default();
         let day = |text: Option<String>| -> Option<Date> {
             text.and_then(|text| Date::parse(&text, time::macros::format_description!("[year]-[month]-[day]")).ok())
         };
@@ -190,7 +214,7 @@ impl RawFact<'_> {
             entity: self.entity,
             period_start: day(self.period_start.or(period.start)),
             period_end: day(self.period_end.or(period.end).or(period.instant)),
-            fiscal_year: self.fiscal_year,
+            fiscal_year: self.fiscal_year.or(period.year),
             fiscal_period: self.fiscal_period,
             provenance: Provenance {
                 source: self.source.unwrap_or_else(|| "case".to_owned()),

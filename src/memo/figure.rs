@@ -4,16 +4,20 @@
 //! figure states is decided in [`super::gate`]. Hand-written and linear in the text.
 
 pub(crate) mod clean;
+mod currency;
 pub(crate) mod inert;
+mod lead;
 pub(crate) mod lexicon;
 mod numeral;
 mod part;
+mod range;
 mod read;
 pub(crate) mod segment;
 mod spelled;
 mod suffix;
 pub(crate) mod token;
 mod view;
+mod words;
 
 use rust_decimal::Decimal;
 
@@ -97,6 +101,8 @@ pub enum Counted {
     Shares,
     /// Physical units.
     Units,
+    /// Points, of an index or of percentages.
+    Points,
 }
 
 /// One figure of a text.
@@ -215,7 +221,7 @@ impl<'a> Scan<'a> {
                 None => at += 1,
             }
         }
-        read::share_units(&view, &mut found.figures);
+        range::share_units(&view, &mut found.figures);
         found
     }
 
@@ -269,7 +275,7 @@ fn may_begin(view: &View<'_>, at: usize, token: &Token) -> bool {
             }
             view.get(at + 1).is_some_and(|next| match next.kind {
                 Kind::Number => true,
-                Kind::Sign(b'.' | b',' | b')' | b'\'' | b'|') => next.sign(b'.') && token.is(class::REF),
+                Kind::Sign(b'.' | b',' | b')' | b'\'' | b'|') => next.sign(b'.') && token.is(class::REF | class::MONTH),
                 Kind::Sign(sign) => next.glued() || matches!(sign, b'$' | b'#'),
                 Kind::Word => {
                     next.glued()

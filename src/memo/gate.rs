@@ -7,10 +7,15 @@
 mod agree;
 mod bind;
 mod conflict;
+mod entity;
+mod feedback;
 mod index;
 mod label;
+mod period;
 mod polarity;
 mod precision;
+mod span;
+mod table;
 
 use std::fmt;
 
@@ -20,6 +25,7 @@ use rust_decimal::Decimal;
 use serde::{Serialize, Serializer};
 
 use self::index::Index;
+use self::table::Table;
 use super::draft::Draft;
 use super::fact::Fact;
 use super::figure::{Found, Scan, token};
@@ -207,28 +213,9 @@ impl Rejected {
         *self.snapshot
     }
 
-    /// What a synthesizer is told: one line a violation, at most [`limits::VIOLATIONS_LISTED_MAX`] lines, then how many more.
+    /// What a synthesizer is told; see [`feedback`].
     pub fn feedback(&self) -> String {
-        let violations = &self.report.violations;
-        let mut out = String::new();
-        for violation in violations.iter().take(limits::VIOLATIONS_LISTED_MAX) {
-            out.push_str(&violation.line());
-            out.push('\n');
-        }
-        if let Some(more) = violations.len().checked_sub(limits::VIOLATIONS_LISTED_MAX).filter(|&n| n > 0) {
-            out.push_str(&format!("and {more} more\n"));
-        }
-        out
-    }
-}
-
-impl Violation {
-    fn line(&self) -> String {
-        let place = self.field.as_deref().map(|field| format!(" in {field}")).unwrap_or_default();
-        let cited = if self.cited.is_empty() { "nothing".to_owned() } else { self.cited.join(", ") };
-        let says: Vec<String> = self.expected.iter().map(|e| format!("{} says {}", e.id, e.value)).collect();
-        let says = if says.is_empty() { String::new() } else { format!("; {}", says.join(", ")) };
-        format!("{}{place}: \"{}\" cites {cited}{says}", self.reason, self.figure)
+        feedback::of(self.snapshot.facts(), &self.report.violations)
     }
 }
 
@@ -272,12 +259,14 @@ pub fn judge(snapshot: Snapshot, draft: Draft) -> Result<Accepted, Rejected> {
 /// Judges one text, up to [`limits::VIOLATIONS_MAX`] violations and the end of the sentence that reached them. `cited` tells which facts the report lists as cited already.
 fn read(index: &Index<'_>, cited: &mut [bool], text: &str, field: Option<&str>, report: &mut Report) {
     let scan = Scan::new(text);
+    let mut table = Table::default();
     for found in scan.found() {
         if report.violations.len() >= limits::VIOLATIONS_MAX {
             return;
         }
         cite(&scan, &found, index, cited, field, report);
-        bind::figures(&scan, &found, index, field, report);
+        table.enter(&scan, &found);
+        bind::figures(&scan, &found, index, &table, field, report);
     }
 }
 
@@ -298,22 +287,28 @@ fn cite(
                     report.citations.push(id.to_owned());
                 }
             } else if report.violations.len() < limits::VIOLATIONS_MAX {
+                let quoted = report.violations.len() < limits::VIOLATIONS_QUOTED_MAX;
                 let start = scan.clean.start(token.start as usize);
                 let end = scan.clean.end(token.end as usize, scan.text);
                 report.violations.push(Violation {
                     reason: Reason::PhantomCitation,
                     field: field.map(str::to_owned),
-                    figure: scan.text.get(start..end).unwrap_or_default().to_owned(),
+                    figure: shown(scan.text.get(start..end).unwrap_or_default()),
                     value: None,
-                    segment: segment_text(scan, found),
+                    segment: if quoted { segment_text(scan, found) } else { String::new() },
                     start,
                     end,
-                    cited: vec![id.to_owned()],
+                    cited: vec![shown(id)],
                     expected: Vec::new(),
                 });
             }
         }
     }
+}
+
+/// A figure or an id as written, cut to a bound.
+fn shown(written: &str) -> String {
+    written.chars().take(limits::FIGURE_SHOWN_CHARS_MAX).collect()
 }
 
 /// The text of a segment, cut to [`limits::SEGMENT_SHOWN_BYTES_MAX`].

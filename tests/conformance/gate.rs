@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use jim::memo::case::{Verdict, cases, run};
+use jim::memo::case::{CaseResult, CaseViolation, Verdict, cases, run};
 use jim::memo::figure::{Measure, extract};
+use jim::memo::gate::Reason;
 use rust_decimal::Decimal;
 use serde_json::Value;
 
@@ -76,63 +77,110 @@ impl Rate {
     }
 }
 
+/// Rates by name, with how often a refused lie's violation names what was changed.
+#[derive(Default)]
+struct Score {
+    rates: BTreeMap<String, Rate>,
+    named: BTreeMap<String, Rate>,
+}
+
+impl Score {
+    fn add(&mut self, name: &str, hit: bool) {
+        self.rates.entry(name.to_owned()).or_default().add(hit);
+    }
+
+    fn truth(&mut self, row: &Value, rejected: bool) {
+        if has(row, "neg_fact:convention") {
+            return self.add("FRR neg_fact:convention", rejected);
+        }
+        self.add("FRR true", rejected);
+        for tag in ["rounded", "derived", "respectively", "two_sentences"].into_iter().filter(|tag| has(row, tag)) {
+            self.add(&format!("FRR slice {tag}"), rejected);
+        }
+        for tag in
+            row["tags"].as_array().into_iter().flatten().filter_map(Value::as_str).filter(|t| t.starts_with("unit:"))
+        {
+            self.add(&format!("FRR slice {tag}"), rejected);
+        }
+    }
+
+    fn lie(&mut self, row: &Value, result: &CaseResult) {
+        let mutation = row["mutation"].as_str().unwrap_or_default();
+        let accepted = result.verdict == Verdict::Pass;
+        self.add(&format!("FAR {mutation}"), accepted);
+        if let Some(delta) = row["change"]["rel_delta"].as_f64().filter(|_| mutation.starts_with("digit")) {
+            let size = match delta.abs() {
+                d if d <= 0.005 => "up to 0.5 %",
+                d if d <= 0.02 => "0.5 to 2 %",
+                _ => "over 2 %",
+            };
+            self.add(&format!("digits moved {size}"), accepted);
+        }
+        if !accepted {
+            let to = row["change"]["to"].as_str().unwrap_or_default();
+            let names = |v: &CaseViolation| match mutation {
+                "phantom_citation" => v.reason == Reason::PhantomCitation,
+                "year_swap" => v.reason == Reason::PeriodMismatch,
+                // both figures of the exchange are named by the reason alone
+                "citation_exchange" => v.reason != Reason::Uncited,
+                _ => !v.figure.is_empty() && (to.contains(&v.figure) || v.figure.contains(to)),
+            };
+            self.named.entry(mutation.to_owned()).or_default().add(result.violations.iter().any(names));
+        }
+    }
+
+    /// Mean over the kinds of lies, and the worst of them.
+    fn print(&self) {
+        for (name, rate) in &self.rates {
+            let (low, high) = rate.wilson();
+            eprintln!("{name:32} {:4} of {:4}  {:5.1} %  [{low:.1}, {high:.1}]", rate.hits, rate.of, rate.percent());
+        }
+        let far: Vec<_> = self.rates.iter().filter(|(name, _)| name.starts_with("FAR")).collect();
+        let mean = far.iter().map(|(_, rate)| rate.percent()).sum::<f64>() / far.len().max(1) as f64;
+        let worst = far.iter().max_by(|a, b| a.1.percent().total_cmp(&b.1.percent())).map(|(name, _)| name.as_str());
+        eprintln!("FAR, mean over kinds {mean:.2} %, worst {}", worst.unwrap_or_default());
+        for (mutation, rate) in &self.named {
+            eprintln!("names the change: {mutation:20} {:4} of {:4}  {:5.1} %", rate.hits, rate.of, rate.percent());
+        }
+    }
+
+    fn at_most(&self, name: &str, limit: f64) {
+        let rate = self.rates.get(name).map_or(0.0, Rate::percent);
+        assert!(rate <= limit, "{name}: {rate:.1} % is over {limit} %");
+    }
+}
+
 #[test]
 fn real_prose_is_judged_within_the_bar() {
     let Some(rows) = lines("real_prose.jsonl") else { return };
     let verbose = std::env::var_os("JIM_GATE_VERBOSE").is_some();
-    let mut table: BTreeMap<String, Rate> = BTreeMap::new();
-    let mut named = Rate::default();
+    let mut score = Score::default();
     for (line, row) in &rows {
-        let (passed, why) = passes(line);
-        if row["label"] == "true" {
-            let convention = has(row, "neg_fact:convention");
-            table
-                .entry(format!("FRR {}", if convention { "neg_fact:convention" } else { "true" }))
-                .or_default()
-                .add(!passed);
-            for tag in ["rounded", "derived", "unit:", "respectively", "two_sentences"] {
-                if has(row, tag) && !convention {
-                    table.entry(format!("FRR slice {tag}")).or_default().add(!passed);
-                }
-            }
-            if verbose && !passed {
-                eprintln!(
-                    "REJECTED {}{} {} | {why}",
-                    row["id"],
-                    if convention { " (convention)" } else { "" },
-                    row["memo"]
-                );
-            }
+        let result = run(&cases(line).expect("a case").remove(0));
+        let passed = result.verdict == Verdict::Pass;
+        let truth = row["label"] == "true";
+        // a year moved in a sentence whose period is not known proves nothing
+        if row["mutation"] == "year_swap" && !has(row, "period:clean") {
+            continue;
+        }
+        if truth {
+            score.truth(row, !passed);
         } else {
-            let mutation = row["mutation"].as_str().unwrap_or_default();
-            if mutation == "year_swap" && !has(row, "period:clean") {
-                continue;
-            }
-            table.entry(format!("FAR {mutation}")).or_default().add(passed);
-            if passed && verbose && mutation != "year_swap" {
-                eprintln!("ACCEPTED {mutation} {} {} | {}", row["id"], row["memo"], row["change"]);
-            }
-            let to = row["change"]["to"].as_str().unwrap_or_default();
-            if !passed {
-                let case = cases(line).expect("a case").remove(0);
-                named.add(
-                    run(&case)
-                        .violations
-                        .iter()
-                        .any(|v| !v.figure.is_empty() && (to.contains(&v.figure) || v.figure.contains(to))),
-                );
-            }
+            score.lie(row, &result);
+        }
+        if verbose && passed != truth {
+            let why: Vec<_> = result.violations.iter().map(|v| format!("{}: {}", v.reason, v.figure)).collect();
+            eprintln!(
+                "{} {} {} | {} {}",
+                if truth { "REJECTED" } else { "ACCEPTED" },
+                row["id"],
+                row["memo"],
+                row["change"],
+                why.join("; ")
+            );
         }
     }
-    for (name, rate) in &table {
-        let (low, high) = rate.wilson();
-        eprintln!("{name:32} {:4} of {:4}  {:5.1} %  [{low:.1}, {high:.1}]", rate.hits, rate.of, rate.percent());
-    }
-    eprintln!("a rejected twin names the changed figure: {:.1} %", named.percent());
-    let at_most = |name: &str, limit: f64| {
-        let rate = table.get(name).map_or(0.0, Rate::percent);
-        assert!(rate <= limit, "{name}: {rate:.1} % is over {limit} %");
-    };
+    score.print();
     for class in [
         "digit_last",
         "digit_any",
@@ -146,12 +194,15 @@ fn real_prose_is_judged_within_the_bar() {
         "phantom_citation",
         "uncited_addition",
     ] {
-        at_most(&format!("FAR {class}"), 0.5);
+        score.at_most(&format!("FAR {class}"), 0.5);
     }
-    at_most("FAR sign_word", 12.0);
-    at_most("FAR year_swap", 50.0);
-    at_most("FRR neg_fact:convention", 30.0);
-    at_most("FRR true", 1.0);
+    score.at_most("FAR sign_word", 8.0);
+    score.at_most("FAR year_swap", 15.0);
+    score.at_most("FRR neg_fact:convention", 15.0);
+    score.at_most("FRR true", 1.0);
+    for slice in ["rounded", "derived", "unit:EUR", "unit:USD", "unit:shares"] {
+        score.at_most(&format!("FRR slice {slice}"), 3.0);
+    }
 }
 
 /// Whether a figure of the text has the value that the suite expects.

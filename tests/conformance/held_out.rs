@@ -1,6 +1,6 @@
 //! Memos over companies that no other case names: fabrications that must be refused and truths that must pass.
 //!
-//! `held_out.txt` holds them. `=` opens a set, `id | label | value | unit | more` is a fact, `+` a true memo, `-` a fabricated one,
+//! `held_out.txt` and `adversarial.txt` hold them. `=` opens a set, `id | label | value | unit | more` is a fact, `+` a true memo, `-` a fabricated one,
 //! `#` says why the lines below it are there. `\n`, `\t` and `\u{..}` are escapes.
 
 use jim::memo::case::{Verdict, cases, run};
@@ -45,9 +45,19 @@ fn fact(line: &str) -> Value {
 
 #[test]
 fn memos_about_other_companies_get_the_verdict_of_a_reader() {
+    judge(include_str!("held_out.txt"), (80, 150));
+}
+
+#[test]
+fn memos_made_to_deceive_get_the_verdict_of_a_reader() {
+    judge(include_str!("adversarial.txt"), (70, 150));
+}
+
+/// Judges every memo of a file that holds at least so many truths and fabrications.
+fn judge(file: &str, least: (usize, usize)) {
     let mut facts: Vec<Value> = Vec::new();
     let (mut truths, mut fabrications, mut wrong) = (0, 0, Vec::new());
-    for (number, line) in include_str!("held_out.txt").lines().enumerate() {
+    for (number, line) in file.lines().enumerate() {
         let (kind, rest) = line.split_at(line.len().min(1));
         let expected = match kind {
             "" | "#" => continue,
@@ -73,5 +83,5 @@ fn memos_about_other_companies_get_the_verdict_of_a_reader() {
     }
     eprintln!("{truths} truths, {fabrications} fabrications, {} wrong", wrong.len());
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert!(truths >= 80 && fabrications >= 150, "the file was cut");
+    assert!(truths >= least.0 && fabrications >= least.1, "the file was cut");
 }

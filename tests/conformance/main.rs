@@ -3,5 +3,8 @@
 #![expect(clippy::print_stderr, reason = "a score table is what these tests are read for")]
 
 mod gate;
+mod generated;
 mod held_out;
 mod proof;
+mod properties;
+mod reference;

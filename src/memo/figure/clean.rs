@@ -34,6 +34,8 @@ pub(crate) mod code {
     pub(crate) const BULLET: u8 = 0x93;
     pub(crate) const AT_MOST: u8 = 0x94;
     pub(crate) const AT_LEAST: u8 = 0x95;
+    /// Less than. A code of its own, so that no text becomes a comment by being cleaned.
+    pub(crate) const LESS: u8 = 0x96;
     /// Superscript zero; the nine others follow.
     pub(crate) const SUPERSCRIPT: u8 = 0xa0;
     pub(crate) const SUPERSCRIPT_MINUS: u8 = 0xaa;
@@ -123,8 +125,9 @@ fn special(text: &str, at: usize, out: &[u8], comments_close: &mut bool) -> (Opt
     let next = bytes.get(at + 1).copied().unwrap_or(b' ');
     match bytes[at] {
         b'&' => match entity(&text[at..]) {
+            Some(('&', length)) => (Some(ampersand(bytes, at + length, out)), length),
             Some((c, length)) => (character(c), length),
-            None => (Some(b'&'), 1),
+            None => (Some(ampersand(bytes, at + 1, out)), 1),
         },
         b'*' => {
             // only a short indentation is looked at: the walk back must not grow with the line
@@ -143,12 +146,12 @@ fn special(text: &str, at: usize, out: &[u8], comments_close: &mut bool) -> (Opt
             Some(length) => (None, 4 + length + 3),
             None => {
                 *comments_close = false;
-                (Some(b'<'), 1)
+                (Some(code::LESS), 1)
             }
         },
-        b'<' => (Some(b'<'), 1),
+        b'<' => (Some(code::LESS), 1),
         b'\\' if next.is_ascii_punctuation() => (None, 1),
-        b'\\' => (Some(b'\\'), 1),
+        b'\\' => (Some(code::SYMBOL), 1),
         0x0b | 0x0c | 0x1c..=0x1e => (Some(b'\n'), 1),
         0x00..=0x7f => (Some(code::SYMBOL), 1),
         _ => {
@@ -156,6 +159,15 @@ fn special(text: &str, at: usize, out: &[u8], comments_close: &mut bool) -> (Opt
             (character(c), c.len_utf8())
         }
     }
+}
+
+/// An ampersand joins two letters of a name; any other might begin a character reference once the text is clean.
+fn ampersand(bytes: &[u8], next: usize, out: &[u8]) -> u8 {
+    let letter = bytes.get(next).filter(|b| b.is_ascii_alphabetic());
+    let after = bytes.get(next + 1);
+    let alone = letter.is_some_and(u8::is_ascii_uppercase)
+        || after.is_none_or(|b| matches!(b, b' ' | b'.' | b',' | b')' | b'\'' | b'\n' | b':' | b'-'));
+    if letter.is_some() && alone && out.last().is_some_and(u8::is_ascii_alphabetic) { b'&' } else { code::SYMBOL }
 }
 
 /// A character reference at the start of `text`: the character and the bytes it takes.
@@ -207,6 +219,9 @@ fn character(c: char) -> Option<u8> {
         return None;
     }
     let byte = match c {
+        // a mark that would be emphasis, a comment or an escape if it stood there itself
+        '*' | '`' | '_' | '\\' | '&' | '\u{ff0a}' | '\u{ff40}' | '\u{ff3f}' | '\u{ff3c}' | '\u{ff06}' => code::SYMBOL,
+        '<' | '\u{ff1c}' => code::LESS,
         '\t' | '\n' | '\r' | ' '..='~' => c as u8,
         '\u{85}' | '\u{2028}' | '\u{2029}' => b'\n',
         '\u{a0}' | '\u{202f}' | '\u{2007}'..='\u{200a}' => code::NARROW,
@@ -355,4 +370,57 @@ fn digit_or_letter(c: char) -> u8 {
         return code::UNREADABLE;
     }
     if c.is_whitespace() { b' ' } else { code::SYMBOL }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A character that is cleaned to a code.
+    fn written(byte: u8) -> char {
+        const ABOVE: &[char] = &[
+            '€', '£', '¥', '₹', '₩', '₽', '₺', '₿', '¢', '¤', '×', '\u{2212}', '–', '—', '\u{202f}', 'é', '§', '①',
+            '\u{202e}', '•', '≤', '≥', '＜',
+        ];
+        const RAISED: [char; 11] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹', '⁻'];
+        const PARTS: [char; 5] = ['½', '¼', '¾', '⅓', '⅔'];
+        match byte {
+            0..0x80 => char::from(byte),
+            code::SUPERSCRIPT..=code::SUPERSCRIPT_MINUS => RAISED[usize::from(byte - code::SUPERSCRIPT)],
+            code::HALF..=0xb4 => PARTS[usize::from(byte - code::HALF)],
+            _ => ABOVE[usize::from(byte - 0x80)],
+        }
+    }
+
+    fn assert_settled(text: &str) {
+        let once = clean(text).bytes;
+        let again: String = once.iter().map(|&byte| written(byte)).collect();
+        assert_eq!(
+            String::from_utf8_lossy(&clean(&again).bytes),
+            String::from_utf8_lossy(&once),
+            "{text:?} became {again:?}"
+        );
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 5000, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn cleaning_twice_is_cleaning_once(text in any::<String>(), parts in proptest::collection::vec(0usize..30, 0..14)) {
+            const PARTS: [&str; 30] = [
+                "&", "#54;", "amp;", "lt;", "a", "R", "D", "<", "!--", "-->", "\u{200b}", "*", " ", "\n", "_", "6", "\\", "`", "-", ">", "&#42;", "&lt;", "\u{ff0a}",
+                "\u{ad}", "&nbsp;", "\u{ff36}", "\u{ff16}", ".", "\u{2007}", ";",
+            ];
+            assert_settled(&text);
+            assert_settled(&parts.iter().map(|&i| PARTS[i]).collect::<String>());
+        }
+    }
+
+    #[test]
+    fn names_with_an_ampersand_stay_words() {
+        assert_eq!(clean("R&D, S&amp;P and r&d").bytes, b"R&D, S&P and r&d");
+        assert_eq!(clean("6&#42;1 &lt;!-- x -->").bytes, b"6\x901 \x96!-- x -->");
+    }
 }

@@ -5,6 +5,7 @@
 
 mod dates;
 
+use super::clean::code;
 use super::lexicon::class;
 use super::numeral::Reading;
 use super::segment::list_number;
@@ -57,6 +58,13 @@ fn word(view: &View<'_>, at: usize) -> Option<usize> {
             || token.is(class::INDEX | class::REF)
             || matches!(text, b"top" | b"Top" | b"pre" | b"Pre" | b"post" | b"Post" | b"Catch");
         return (short && name && !view.amount_follows(end) && !view.cited(end)).then_some(end);
+    }
+    if token.is(class::MONTH)
+        && next.sign(b'.')
+        && next.glued()
+        && view.get(at + 2).is_some_and(|t| t.kind == Kind::Number)
+    {
+        return dates::month_first(view, at);
     }
     if token.is(class::REF) && (next.sign(b'#') || next.sign(b'.')) && view.glued(at + 2, Kind::Number) {
         return reference(view, at + 1);
@@ -155,12 +163,24 @@ fn number(view: &View<'_>, at: usize) -> Option<usize> {
         .or_else(|| structural_number(view, at))
 }
 
-/// Whether a currency stands before: then it is an amount whatever follows.
+/// Whether a currency stands before, with or without a sign between: then it is an amount whatever follows.
 fn money_before(view: &View<'_>, at: usize) -> bool {
+    let mut at = at;
+    while view.tokens[at].glued()
+        && view.before(at).is_some_and(|t| matches!(t.kind, Kind::Sign(b'-' | b'(' | code::MINUS)))
+    {
+        at -= 1;
+    }
     view.before(at).is_some_and(|t| {
         matches!(t.kind, Kind::Sign(b'$' | 0x80..=0x89))
             || t.word.currency != 0 && t.kind == Kind::Word && t.end - t.start == 3
     })
+}
+
+/// Whether a minus of its own stands before: names have none.
+fn signed(view: &View<'_>, at: usize) -> bool {
+    let minus = view.before(at).filter(|t| matches!(t.kind, Kind::Sign(b'-' | b'+' | code::MINUS)));
+    minus.is_some_and(|t| view.tokens[at].glued() && !t.glued())
 }
 
 /// 3rd, 10-K, 50-day, 401(k), 24x7, 1H25, 13F, 600519.SS, 0x83…, 2pm.
@@ -209,8 +229,11 @@ fn letters_after(view: &View<'_>, at: usize, integer: u128) -> Option<usize> {
         let stated = view
             .before(at)
             .is_some_and(|t| t.is(class::VERB | class::FILLER | class::OVER | class::UNDER) && !t.is(class::A))
-            || view.cited(end);
-        return (!stated && !view.is(end, class::TIMES)).then_some(end);
+            || signed(view, at)
+            || view.cited(end)
+            || view.cited(end + 1)
+            || view.is(end, class::SHARE_WORD | class::UNIT_WORD);
+        return (!stated && !view.is(end, class::TIMES) && !view.amount_follows(end)).then_some(end);
     }
     // a small letter may stand for cents, pence or a hidden word; only those of time and of dimension are labels
     let letter =

@@ -1,9 +1,10 @@
 //! What may follow the digits of a figure: powers, scale words, units, currency names, "per share"; and ratios and fractions.
 
 use super::clean::code;
+use super::currency::mark_of_sign;
 use super::lexicon::{self, class};
 use super::numeral::Numeral;
-use super::read::{Raw, mark_of_sign};
+use super::read::Raw;
 use super::token::{Gap, Kind, Token};
 use super::view::View;
 use super::{Counted, Mark, Measure};
@@ -204,6 +205,14 @@ fn currency_name(view: &View<'_>, at: usize) -> Option<(Mark, usize)> {
         .then_some((Mark::Of(currency), at + 1))
 }
 
+/// "MAUD 60": the currency and the power of ten before a number.
+pub(super) fn scaled_code(view: &View<'_>, at: usize) -> Option<(Mark, i32)> {
+    let text = view.text(at);
+    let currency = in_millions(text)?;
+    let number = view.get(at + 1).is_some_and(|t| t.kind == Kind::Number && t.gap <= Gap::Line);
+    number.then(|| (Mark::Of(currency), if text.first() == Some(&b'M') { 6 } else { 3 }))
+}
+
 /// MUSD, KEUR: a code with the letter of its scale.
 fn in_millions(text: &[u8]) -> Option<Currency> {
     let (letter, code) = text.split_first()?;
@@ -285,12 +294,17 @@ fn noun(view: &View<'_>, at: usize, raw: &mut Raw) {
     if raw.measure != Measure::Bare || raw.counted != Counted::Unsaid {
         return;
     }
+    let first = view.get(i).map_or(0, |t| t.start);
     for token in (i..i + 2).map_while(|i| view.get(i)) {
         if token.kind != Kind::Word || token.gap > Gap::Line || token.is(class::FILLER) {
             return;
         }
         if token.is(class::SHARE_WORD) {
             raw.counted = Counted::Shares;
+            return;
+        }
+        if token.is(class::POINT) && token.start == first {
+            raw.counted = Counted::Points;
             return;
         }
         if token.is(class::UNIT_WORD) {

@@ -86,7 +86,13 @@ impl<'a> View<'a> {
     pub(crate) fn amount_follows(&self, at: usize) -> bool {
         match self.get(at) {
             Some(t) => {
-                let name = t.word.currency != 0 && t.end - t.start > 3 && self.text(at).last() == Some(&b's');
+                let code = t.end - t.start == 3 && self.text(at).iter().all(u8::is_ascii_uppercase);
+                let noun = at + 1 + usize::from(self.sign(at + 1, b'.'));
+                // "U.S. dollars", "Swiss francs"
+                let adjective =
+                    self.capital(at) && self.get(noun).is_some_and(|n| n.word.currency != 0 && n.end - n.start > 3);
+                let name = t.word.currency != 0 && (code || t.end - t.start > 3 && self.text(at).last() == Some(&b's'))
+                    || adjective;
                 t.sign(b'%')
                     || t.sign(b'$')
                     || name

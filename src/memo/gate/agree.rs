@@ -25,6 +25,9 @@ pub(super) fn shown(figure: &Figure, fact: &Fact) -> Result<Readings, Reason> {
             Measure::BasisPoints if !percent || is_difference(&fact.label) => {
                 scaled(figure, -2).map(|s| [Some(s), None]).ok_or(Reason::UnitMismatch)
             }
+            Measure::Bare if figure.counted == Counted::Points && (!percent || is_difference(&fact.label)) => {
+                Ok([Some(plain), None])
+            }
             Measure::Bare if percent && figure.ratio => {
                 scaled(figure, 2).map(|s| [Some(s), None]).ok_or(Reason::UnitMismatch)
             }
@@ -39,7 +42,9 @@ pub(super) fn shown(figure: &Figure, fact: &Fact) -> Result<Readings, Reason> {
         },
         Unit::Multiple | Unit::Ratio => match figure.measure {
             Measure::Multiple | Measure::Growth => Ok([Some(plain), None]),
-            Measure::Bare if figure.counted != Counted::Units && !figure.per_share => Ok([Some(plain), None]),
+            Measure::Bare if !matches!(figure.counted, Counted::Units | Counted::Points) && !figure.per_share => {
+                Ok([Some(plain), None])
+            }
             Measure::Percent | Measure::Fraction if fact.unit == Unit::Ratio => {
                 scaled(figure, -2).map(|s| [Some(s), None]).ok_or(Reason::UnitMismatch)
             }
@@ -51,7 +56,9 @@ pub(super) fn shown(figure: &Figure, fact: &Fact) -> Result<Readings, Reason> {
             | Measure::Fraction => Err(Reason::UnitMismatch),
         },
         Unit::Index => match figure.measure {
-            Measure::Bare if figure.counted == Counted::Unsaid && !figure.per_share => Ok([Some(plain), None]),
+            Measure::Bare if matches!(figure.counted, Counted::Unsaid | Counted::Points) && !figure.per_share => {
+                Ok([Some(plain), None])
+            }
             Measure::Bare
             | Measure::Money(_)
             | Measure::Percent
@@ -104,7 +111,11 @@ fn per_share(figure: &Figure, currency: Currency, plain: Shown) -> Result<Readin
 
 fn counted(figure: &Figure, fact: &Fact, plain: Shown) -> Result<Readings, Reason> {
     let shares = fact.unit == Unit::Shares;
-    if figure.measure != Measure::Bare || figure.per_share || figure.counted == Counted::Units && shares {
+    if figure.measure != Measure::Bare
+        || figure.per_share
+        || figure.counted == Counted::Units && shares
+        || figure.counted == Counted::Points
+    {
         return Err(Reason::UnitMismatch);
     }
     let header = if shares && figure.header_exponent != 0 { scaled(figure, figure.header_exponent) } else { None };

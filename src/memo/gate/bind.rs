@@ -1,7 +1,10 @@
 //! Which citation each figure of a segment is bound to, and the verdict on each (decisions 4 and 5).
 
 use super::index::{Index, Known};
-use super::{Expected, Reason, Report, Violation, agree, label, polarity, precision, segment_text};
+use super::label::Question;
+use super::period::Times;
+use super::table::{self, Table};
+use super::{Expected, Reason, Report, Violation, agree, entity, polarity, precision, segment_text, shown, span};
 use crate::limits;
 use crate::memo::fact::Fact;
 use crate::memo::figure::{Figure, Found, Scan, token};
@@ -19,7 +22,11 @@ struct Bench<'a> {
     found: &'a Found,
     index: &'a Index<'a>,
     field: Option<&'a str>,
-    named: label::Named,
+    table: &'a Table,
+    named: entity::Named<'a>,
+    times: Times,
+    /// The column of each figure, in a table.
+    columns: Vec<usize>,
 }
 
 /// Judges every figure of a segment.
@@ -27,6 +34,7 @@ pub(super) fn figures<'a>(
     scan: &'a Scan<'a>,
     found: &'a Found,
     index: &'a Index<'a>,
+    table: &'a Table,
     field: Option<&'a str>,
     report: &mut Report,
 ) {
@@ -35,10 +43,18 @@ pub(super) fn figures<'a>(
     }
     let groups = groups(scan, found);
     let polarity = polarity::read(scan, found);
-    let mut bench = Bench { scan, found, index, field, named: label::read(scan, found) };
-    bench
-        .named
-        .settle(groups.iter().flat_map(|group| &group.ids).filter_map(|id| index.get(id)).map(|known| known.fact));
+    let cited = groups.iter().flat_map(|group| &group.ids).take(limits::SEGMENT_CITED_MAX);
+    let cited = cited.filter_map(|id| index.get(id)).map(|known| known.fact);
+    let bench = Bench {
+        scan,
+        found,
+        index,
+        field,
+        table,
+        named: entity::read(scan, found, index),
+        times: Times::of(scan, found, cited),
+        columns: table::columns(scan, found),
+    };
     let mut stated: Vec<Option<&Fact>> = Vec::with_capacity(found.figures.len());
     let mut next = 0;
     while let Some(figure) = found.figures.get(stated.len()) {
@@ -54,7 +70,7 @@ pub(super) fn figures<'a>(
         let in_order = next < groups.len() && ids.len() == count && count > 1;
         for (i, figure) in found.figures[first..first + count].iter().enumerate() {
             let ids = if in_order { &ids[i..=i] } else { &ids[..ids.len().min(limits::CITED_PER_FIGURE_MAX)] };
-            let verdict = bench.verdict(figure, ids, &polarity[first + i]);
+            let verdict = bench.verdict(first + i, ids, &polarity[first + i]);
             stated.push(verdict.ok());
             if let Err(reason) = verdict {
                 bench.refuse(figure, reason, ids, report);
@@ -86,13 +102,14 @@ fn groups<'a>(scan: &'a Scan<'_>, found: &Found) -> Vec<Group<'a>> {
 
 impl<'a> Bench<'a> {
     /// The fact that the figure states, or why it states none.
-    fn verdict(&self, figure: &Figure, ids: &[&str], polarity: &polarity::Context) -> Result<&'a Fact, Reason> {
+    fn verdict(&self, at: usize, ids: &[&str], polarity: &polarity::Context) -> Result<&'a Fact, Reason> {
+        let figure = &self.found.figures[at];
         if figure.magnitude.is_none() {
             return Err(Reason::UnreadableFigure);
         }
         let mut furthest = Reason::Uncited;
         for known in ids.iter().filter_map(|id| self.index.get(id)) {
-            match self.compare(figure, known, polarity) {
+            match self.compare(at, known, polarity) {
                 None if known.conflicting => furthest = Reason::ConflictingFacts,
                 None => return Ok(known.fact),
                 // of several facts the one that comes furthest through the checks tells the reason
@@ -103,7 +120,8 @@ impl<'a> Bench<'a> {
     }
 
     /// The first check that fails, in the order of the specification.
-    fn compare(&self, figure: &Figure, known: &Known<'_>, polarity: &polarity::Context) -> Option<Reason> {
+    fn compare(&self, at: usize, known: &Known<'_>, polarity: &polarity::Context) -> Option<Reason> {
+        let figure = &self.found.figures[at];
         let fact = known.fact;
         let shown = match agree::shown(figure, fact) {
             Ok(shown) => shown,
@@ -115,7 +133,25 @@ impl<'a> Bench<'a> {
         if !shown.iter().flatten().any(|shown| precision::holds(shown, fact.value.abs(), figure.hedge)) {
             return Some(Reason::ValueMismatch);
         }
-        label::check(self.scan, self.found, figure, known, self.index, &self.named)
+        self.names(at, known)
+    }
+
+    /// Whether the text around a figure names another measure, period or entity than the fact's.
+    fn names(&self, at: usize, known: &Known<'_>) -> Option<Reason> {
+        let figure = &self.found.figures[at];
+        let (scan, found) = (self.scan, self.found);
+        let column = self.columns.get(at).copied().unwrap_or(0);
+        let cells = if column > 0 { self.table.heads(scan, found, column) } else { [None, None] };
+        let question = Question { scan, found, index: self.index, times: &self.times.mentions, cells };
+        if let Some(reason) = question.check(figure, known) {
+            return Some(reason);
+        }
+        let over = self.table.time(column);
+        if over.is_some_and(|time| !span::fits(time, known.fact)) || self.times.contradict(scan, found, at, known.fact)
+        {
+            return Some(Reason::PeriodMismatch);
+        }
+        entity::contradicts(known.fact, &self.named).then_some(Reason::EntityMismatch)
     }
 
     /// Adds a violation. Past a bound only the place and the reason are kept: a hostile memo must not cost its length again.
@@ -139,9 +175,4 @@ impl<'a> Bench<'a> {
             },
         });
     }
-}
-
-/// A figure as written, cut to a bound.
-fn shown(written: &str) -> String {
-    written.chars().take(limits::FIGURE_SHOWN_CHARS_MAX).collect()
 }

@@ -30,6 +30,10 @@ pub(super) struct Index<'a> {
     others: HashMap<&'a str, usize>,
     /// Heads of labels by their last letter, the longest first.
     heads: Vec<Vec<&'a str>>,
+    /// Entities by the first word of their names; none when all facts are of one.
+    entities: Vec<(&'a str, &'a str)>,
+    /// Whether any fact has an entity.
+    owned: bool,
 }
 
 impl<'a> Index<'a> {
@@ -39,6 +43,8 @@ impl<'a> Index<'a> {
             numbered: Vec::new(),
             others: HashMap::new(),
             heads: vec![Vec::new(); label::LETTERS],
+            entities: entities(facts),
+            owned: facts.iter().any(|fact| fact.entity.is_some()),
         };
         for (at, fact) in facts.iter().enumerate() {
             let head = label::head(&fact.label);
@@ -88,10 +94,33 @@ impl<'a> Index<'a> {
         self.known.len()
     }
 
+    /// Whether any fact tells whose it is.
+    pub(super) fn has_entities(&self) -> bool {
+        self.owned
+    }
+
+    /// The entity whose name begins with a word, where the facts are of several.
+    pub(super) fn entity(&self, word: &[u8]) -> Option<&'a str> {
+        self.entities.iter().find(|(first, _)| first.as_bytes() == word).map(|&(_, entity)| entity)
+    }
+
     /// Heads of labels that end in the letter that the text ends in.
     pub(super) fn heads(&self, text: &[u8]) -> &[&'a str] {
         &self.heads[label::last_letter(text)]
     }
+}
+
+/// The entities of the facts by the first word of their names, when there are several that those words tell apart.
+fn entities(facts: &[Fact]) -> Vec<(&str, &str)> {
+    let mut out: Vec<(&str, &str)> = Vec::new();
+    for entity in facts.iter().filter_map(|fact| fact.entity.as_deref()) {
+        if out.iter().all(|(_, known)| *known != entity) {
+            let first = entity.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+            out.push((first, entity));
+        }
+    }
+    let apart = |(word, entity): &(&str, &str)| !out.iter().any(|(w, e)| w == word && e != entity);
+    if out.len() > 1 && out.iter().all(apart) { out } else { Vec::new() }
 }
 
 /// The number of a plain id: `C12`, not `C012`, which is another id.

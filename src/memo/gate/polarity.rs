@@ -10,6 +10,9 @@ use crate::memo::figure::{Figure, Found, Measure, Scan, Sign};
 /// Words between a governing word and the figure that it governs.
 const REACH: usize = 6;
 
+/// Tokens of the object of a noun of falling.
+const OBJECT_REACH: usize = 12;
+
 /// Words of labels that name something good to have: "a loss of" over one of them is false.
 const GAINS: &[&str] = &[
     "income", "profit", "earnings", "gain", "eps", "revenue", "sales", "cash", "asset", "deposit", "equity", "backlog",
@@ -26,6 +29,8 @@ pub(super) struct Context {
     governs: Option<Pole>,
     /// A strong word of loss that governs the figure: "a loss of $3".
     loss: bool,
+    /// "a decrease in payroll of $3".
+    fall: bool,
 }
 
 /// A side of zero.
@@ -34,6 +39,10 @@ pub(super) enum Pole {
     Negative,
     Positive,
 }
+
+/// Labels of the cash flow statement whose sign is that of the cash: an increase in inventories is a negative one.
+const CASH_EFFECTS: &[&str] =
+    &["working capital", "receivable", "inventor", "payable", "operating assets", "prepaid", "accrued"];
 
 /// The context of every figure of a segment; one pass over its tokens.
 pub(super) fn read(scan: &Scan<'_>, found: &Found) -> Vec<Context> {
@@ -54,14 +63,15 @@ pub(super) fn read(scan: &Scan<'_>, found: &Found) -> Vec<Context> {
         }
         let end = found.figures.get(i + 1).map_or(found.segment.last, |next| next.tokens.0);
         let (governs, loss) = governing(scan, found.segment.first, figure.tokens.0);
-        out.push(Context { before: last, after: after(scan, figure.tokens.1, end), governs, loss });
+        let fall = fall_of(scan, found.segment.first, figure.tokens.0);
+        out.push(Context { before: last, after: after(scan, figure.tokens.1, end), governs, loss, fall });
     }
     out
 }
 
 fn pole(scan: &Scan<'_>, at: usize) -> Option<Pole> {
     let token = &scan.tokens[at];
-    if token.kind != Kind::Word {
+    if token.kind != Kind::Word || compound(scan, at) {
         return None;
     }
     // "income tax" is no income
@@ -73,6 +83,13 @@ fn pole(scan: &Scan<'_>, at: usize) -> Option<Pole> {
     } else {
         None
     }
+}
+
+/// Whether a word of direction is a part of another word: "back-up", "write-down".
+fn compound(scan: &Scan<'_>, at: usize) -> bool {
+    let hyphen = |i: usize| scan.tokens.get(i).is_some_and(|t| t.sign(b'-') && t.glued());
+    let short = scan.tokens[at].end - scan.tokens[at].start <= 4;
+    short && scan.tokens[at].glued() && at > 0 && hyphen(at - 1)
 }
 
 /// The first telling word after a figure, within reach.
@@ -113,6 +130,9 @@ fn governing(scan: &Scan<'_>, first: usize, figure: usize) -> (Option<Pole>, boo
             }
             return (None, false);
         }
+        if compound(scan, at) {
+            return (None, false);
+        }
         if token.is(class::DOWN) {
             return (Some(Pole::Negative), false);
         }
@@ -127,6 +147,27 @@ fn governing(scan: &Scan<'_>, first: usize, figure: usize) -> (Option<Pole>, boo
         }
     }
     (None, false)
+}
+
+/// Whether a noun of falling with its object governs a figure: "a decrease in payroll and payroll-related benefits of".
+fn fall_of(scan: &Scan<'_>, first: usize, figure: usize) -> bool {
+    let text = |i: usize| scan.tokens[i].text(&scan.clean.bytes);
+    if figure < first + 2 || text(figure - 1) != b"of" {
+        return false;
+    }
+    let from = figure.saturating_sub(OBJECT_REACH).max(first + 1);
+    for at in (from..figure - 1).rev() {
+        let token = &scan.tokens[at];
+        let goes_on = token.kind == Kind::Word && !token.is(class::VERB | class::STOP) || token.sign(b'-');
+        if text(at) == b"in" {
+            return matches!(text(at - 1), b"decrease" | b"decline" | b"drop" | b"fall");
+        }
+        // "and" joins the objects; any other break ends the phrase
+        if !goes_on && text(at) != b"and" || token.is(class::UP) {
+            return false;
+        }
+    }
+    false
 }
 
 /// Why the figure's sign or direction contradicts the fact; none when it does not.
@@ -154,7 +195,8 @@ fn bare_over_negative(context: &Context, fact: &Fact) -> Option<Reason> {
             None => return Some(Reason::SignMismatch),
         },
     };
-    if told == Pole::Negative {
+    let cash = has(&fact.label, &["change", "increase", "decrease"]) && has(&fact.label, CASH_EFFECTS);
+    if told == Pole::Negative || cash {
         return None;
     }
     Some(if context.governs.is_some() && is_change(&fact.label) {
@@ -165,7 +207,7 @@ fn bare_over_negative(context: &Context, fact: &Fact) -> Option<Reason> {
 }
 
 fn bare_over_positive(context: &Context, fact: &Fact) -> Option<Reason> {
-    if context.governs != Some(Pole::Negative) && !context.loss {
+    if context.governs != Some(Pole::Negative) && !context.loss && !context.fall {
         return None;
     }
     let inverse =
@@ -173,7 +215,7 @@ fn bare_over_positive(context: &Context, fact: &Fact) -> Option<Reason> {
     if inverse {
         return None;
     }
-    if context.governs == Some(Pole::Negative) {
+    if context.governs == Some(Pole::Negative) || context.fall {
         return Some(Reason::DirectionMismatch);
     }
     (context.loss && has(&fact.label, GAINS)).then_some(Reason::SignMismatch)
@@ -187,7 +229,9 @@ pub(super) fn contradicted_levels(scan: &Scan<'_>, found: &Found, stated: &[Opti
     for (i, (first, second)) in found.figures.iter().zip(found.figures.iter().skip(1)).enumerate() {
         while at < first.tokens.0 {
             let token = &scan.tokens[at];
-            direction = if token.is(class::UP) {
+            direction = if compound(scan, at) {
+                direction
+            } else if token.is(class::UP) {
                 Some(Pole::Positive)
             } else if token.is(class::DOWN) {
                 Some(Pole::Negative)

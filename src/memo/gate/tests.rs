@@ -238,7 +238,9 @@ fn every_field_of_a_draft_is_checked() {
         let violation = &rejected.report().violations[0];
         assert_eq!((violation.field.as_deref(), violation.reason), (Some(field), Reason::ValueMismatch));
         assert_eq!(&lie[violation.start..violation.end], "$61 billion");
-        let line = format!("value mismatch in {field}: \"$61 billion\" cites C1; C1 says 48217000000\n");
+        let line = format!(
+            "value mismatch in {field}: \"$61 billion\" cites C1; C1 says Revenue: 48217000000 USD. State the fact's value, rounded at most to the digits shown; do no arithmetic.\n"
+        );
         assert_eq!(rejected.feedback(), line);
     }
 }
@@ -253,6 +255,15 @@ fn an_empty_draft_is_rejected_and_feedback_is_bounded() {
     assert_eq!(rejected.report().violations.len(), 50);
     assert_eq!(rejected.feedback().lines().count(), limits::VIOLATIONS_LISTED_MAX + 1);
     assert!(rejected.feedback().ends_with("and 30 more\n"));
+}
+
+#[test]
+fn feedback_is_short_whatever_is_cited() {
+    let ids = (0..300).map(|i| format!("C{i}")).collect::<Vec<_>>().join(", ");
+    let text = format!("{} [{ids}] [C{}]", "$61 ".repeat(200), "9".repeat(100_000));
+    let draft = Draft { title: text, summary: String::new(), sections: Vec::new() };
+    let feedback = judge(snapshot(), draft).expect_err("lies").feedback();
+    assert!(feedback.len() < (limits::VIOLATIONS_LISTED_MAX + 1) * 1500, "{}", feedback.len());
 }
 
 #[test]

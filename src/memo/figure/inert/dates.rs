@@ -13,7 +13,7 @@ pub(super) fn month_first(view: &View<'_>, at: usize) -> Option<usize> {
     if lower && matches!(view.text(at), b"may" | b"march" | b"mar") {
         return None;
     }
-    let mut end = at + 1;
+    let mut end = at + 1 + usize::from(view.glued_sign(at + 1, b'.'));
     if view.year(end).is_some() {
         return (!view.amount_follows(end + 1)).then_some(end + 1);
     }
@@ -159,6 +159,7 @@ pub(super) fn year(view: &View<'_>, at: usize) -> Option<usize> {
             Kind::Sign(b',' | b'(' | b'/' | b'-' | b'|' | b'"' | b';' | 0x8c | b'#' | 0x90 | 0x93 | b'\'')
                 | Kind::Number
         ) || t.is(class::YEAR_PREV) && !vague(view, at)
+            || t.text(view.bytes) == b"with" && at >= view.segment.first + 2 && compared(view.text(at - 2))
     });
     let closed = next.is_none_or(|t| {
         matches!(
@@ -179,6 +180,12 @@ pub(super) fn year(view: &View<'_>, at: usize) -> Option<usize> {
         || singular && view.before_is(at, class::YEAR_SOFT)
         || view.is(end, class::YEAR_NEXT) && !view.before_is(at, class::VERB) && !vague(view, at))
     .then_some(end)
+}
+
+fn compared(text: &[u8]) -> bool {
+    [&b"compared"[..], b"comparison", b"contrast", b"contrasted", b"along", b"together"]
+        .iter()
+        .any(|word| text.eq_ignore_ascii_case(word))
 }
 
 /// A year before 1900 counts only where a beginning is told: "since 1869", "founded in 1869".
