@@ -75,7 +75,7 @@ impl ChainRpc {
             }
             seen.push(log.tx);
             match self.read_permit_transfer(key, log).await? {
-                Reading::Ours(this) if found.is_none() => found = Some(this),
+                Reading::Ours(this) if found.is_none() => found = Some(*this),
                 Reading::Ours(_) => return Err(ChainFault(format!("permit {} was used twice", key.nonce))),
                 Reading::Unclear => unread = Some(log.tx),
                 Reading::Another => {}
@@ -126,7 +126,7 @@ impl ChainRpc {
         let authorization = AuthorizationKey { asset: key.asset, authorizer: key.owner, nonce: B256::from(key.nonce) };
         let pair = Pair { key: authorization, to: key.payee, value, log_index };
         let landing = self.landings(&receipt, vec![pair]).await?.pop();
-        Ok(landing.map_or(Reading::Another, |landing| Reading::Ours(Use::Transferred(landing))))
+        Ok(landing.map_or(Reading::Another, |landing| Reading::Ours(Box::new(Use::Transferred(landing)))))
     }
 
     async fn load_input(&self, tx: B256) -> Result<Input, ChainFault> {
@@ -171,7 +171,7 @@ impl ChainRpc {
 /// What a transfer from the owner to the payee is.
 enum Reading {
     /// That of the permit.
-    Ours(Use),
+    Ours(Box<Use>),
     /// Of something else.
     Another,
     /// It could be that of the permit.

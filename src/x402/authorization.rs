@@ -16,7 +16,7 @@ pub enum Authorization {
     /// `TransferWithAuthorization` of the token itself.
     Eip3009(TransferAuthorization),
     /// `PermitWitnessTransferFrom` of Permit2, through an x402 proxy.
-    Permit2(PermitTransfer),
+    Permit2(Box<PermitTransfer>),
 }
 
 /// How the money of an entry of `accepts` moves.

@@ -135,7 +135,7 @@ fn authorization(offer: &PeerOffer, from: Address, nonce: B256, now_s: u64) -> A
         Method::Permit2 => None,
         Method::Upto(facilitator) => Some(facilitator),
     };
-    Authorization::Permit2(PermitTransfer {
+    Authorization::Permit2(Box::new(PermitTransfer {
         from,
         token: offer.asset,
         amount,
@@ -145,7 +145,7 @@ fn authorization(offer: &PeerOffer, from: Address, nonce: B256, now_s: u64) -> A
         to,
         facilitator,
         valid_after,
-    })
+    }))
 }
 
 /// Reads one `PaymentRequirements` object; `None` when it is of a kind that we do not pay by, or not on an EVM chain.

@@ -216,7 +216,7 @@ fn read_payload(version: Version, payload: Option<&Value>) -> Result<(Authorizat
         // what is missing is named as it always was
         (["authorization"] | [], _) => Authorization::Eip3009(read_eip3009(members.get("authorization"))?),
         (["permit2Authorization"], Version::V2) => {
-            Authorization::Permit2(read_permit2(members.get("permit2Authorization"))?)
+            Authorization::Permit2(Box::new(read_permit2(members.get("permit2Authorization"))?))
         }
         _ => return Err(Malformed::Unsupported),
     };

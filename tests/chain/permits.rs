@@ -181,7 +181,7 @@ fn word(value: U256) -> String {
 
 fn permit_of(signed: &Signed) -> PermitTransfer {
     match decode(Wire::V2, &signed.value).expect("a payment").authorization {
-        Authorization::Permit2(permit) => permit,
+        Authorization::Permit2(permit) => *permit,
         Authorization::Eip3009(_) => panic!("not a permit"),
     }
 }

@@ -23,7 +23,7 @@ fn with(entry: usize, pointer: &str, value: Value) -> Result<Payment, Malformed>
 
 fn permit(entry: usize) -> PermitTransfer {
     match read(entry).authorization {
-        Authorization::Permit2(permit) => permit,
+        Authorization::Permit2(permit) => *permit,
         Authorization::Eip3009(_) => panic!("not a permit"),
     }
 }
@@ -140,9 +140,9 @@ proptest! {
         let [from, token, spender, to, facilitator] = addresses.map(Address::from);
         let [amount, nonce, deadline, valid_after] = numbers.map(U256::from_be_bytes);
         let facilitator = upto.then_some(facilitator);
-        let sent = Authorization::Permit2(PermitTransfer {
+        let sent = Authorization::Permit2(Box::new(PermitTransfer {
             from, token, amount, spender, nonce, deadline, to, facilitator, valid_after,
-        });
+        }));
         let mut document = permit_document(1);
         document["payload"] = sent.payload(&signature);
         let read = decode(Version::V2, &header(&document)).expect("well-formed");
