@@ -147,7 +147,7 @@ fn write_string(text: &[u8], out: &mut Vec<u8>) {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use proptest::prelude::*;
     use serde_json::json;
@@ -189,7 +189,8 @@ mod tests {
         assert_eq!(plain_len(b""), 0);
     }
 
-    fn any_json() -> impl Strategy<Value = Value> {
+    /// Any JSON that has one meaning.
+    pub(crate) fn any_json() -> impl Strategy<Value = Value> {
         let leaf = prop_oneof![
             Just(Value::Null),
             any::<bool>().prop_map(Value::from),

@@ -8,6 +8,8 @@ pub mod draft;
 pub mod fact;
 pub mod figure;
 pub mod fingerprint;
+#[cfg(test)]
+pub(crate) mod fixture;
 pub mod gate;
 pub mod impersonal;
 pub mod render;

@@ -262,6 +262,7 @@ const BEGINNERS: u64 = class::UNIT
     | class::NO
     | class::FRACTION
     | class::MULTIPLE
+    | class::BARE_MULTIPLE
     | class::HALVED;
 
 /// Whether a figure, or digits that are none, may begin at a token. Most words and signs begin nothing, and are passed by.

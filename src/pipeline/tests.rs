@@ -9,7 +9,7 @@ use super::port::{Assignment, Lookup, Meter, Opinion, Source, SourceError, Synth
 use super::{Pipeline, Run, Writing};
 use crate::catalog::input::{Format, Fundamentals};
 use crate::clock::FixedClock;
-use crate::memo::{Coverage, Currency, Draft, Fact, Mode, Provenance, Snapshot, Subject, Unit};
+use crate::memo::{Coverage, Currency, Draft, Mode, Snapshot, Subject, Unit, fixture};
 use crate::money::UsdMicros;
 
 /// A filer whose revenue the test sets.
@@ -22,30 +22,8 @@ struct Clerk {
 }
 
 fn snapshot(revenue: i64) -> Snapshot {
-    let fact = Fact {
-        id: "C1".into(),
-        label: "Revenue".into(),
-        value: revenue.into(),
-        unit: Unit::Money(Currency::USD),
-        currency: Some(Currency::USD),
-        entity: None,
-        period_start: None,
-        period_end: None,
-        fiscal_year: Some(2025),
-        fiscal_period: Some("FY".into()),
-        provenance: Provenance {
-            source: "sec-edgar".into(),
-            origin: "primary".into(),
-            form: None,
-            accession: None,
-            filing_url: None,
-            filed: None,
-            concept: None,
-        },
-        derived_from: Vec::new(),
-        formula: None,
-        restated: None,
-    };
+    let mut fact = fixture::fact("C1", "Revenue", Unit::Money(Currency::USD), revenue.into());
+    (fact.fiscal_year, fact.fiscal_period) = (Some(2025), Some("FY".into()));
     let subject = Subject { ticker: "CLDR".into(), cik: 1, name: "Calder".into() };
     Snapshot::new(subject, OffsetDateTime::UNIX_EPOCH, vec![fact], Coverage::Narrow, Vec::new()).expect("a snapshot")
 }

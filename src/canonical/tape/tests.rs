@@ -1,3 +1,4 @@
+use super::super::tests::any_json;
 use super::super::{canonical_json, sha256_hex};
 use super::*;
 use proptest::prelude::*;
@@ -48,23 +49,6 @@ fn a_member_is_left_out_at_the_top_only() {
     let view = tape.read(r#"{"b":{"id":1},"\u0069d":2,"a":0}"#).expect("JSON");
     assert_eq!(view.canonical_without(&mut scratch, Some("id")), br#"{"a":0,"b":{"id":1}}"#);
     assert_eq!(sha256_hex(view.canonical(&mut scratch)).len(), 64);
-}
-
-fn any_json() -> impl Strategy<Value = Value> {
-    let leaf = prop_oneof![
-        Just(Value::Null),
-        any::<bool>().prop_map(Value::from),
-        any::<f64>().prop_filter("finite", |f| f.is_finite()).prop_map(Value::from),
-        any::<i64>().prop_map(Value::from),
-        any::<String>().prop_map(Value::from),
-    ];
-    leaf.prop_recursive(4, 32, 6, |inner| {
-        prop_oneof![
-            prop::collection::vec(inner.clone(), 0..6).prop_map(Value::from),
-            prop::collection::btree_map(any::<String>(), inner, 0..6)
-                .prop_map(|map| Value::Object(map.into_iter().collect())),
-        ]
-    })
 }
 
 proptest! {

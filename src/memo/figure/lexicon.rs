@@ -54,7 +54,7 @@ classes! {
     VERB = "verb", STREET = "street", ABBREV = "abbrev", DET = "det", FRACTION = "fraction", MULTIPLE = "multiple", HALVED = "halved",
     CENTS = "cents", PENCE = "pence", NO = "no", IDIOM_NEXT = "idiomnext", THAN = "than",
     FORM = "form", MODEL = "model", EXCHANGE = "exchange", DURATION = "duration", DOLLAR_PREFIX = "dollarprefix", RATIO = "ratio",
-    INVERSE = "inverse", YEAR_SOFT = "yearsoft", STOP = "stop", PEOPLE = "people", TIME_WORD = "timeword",
+    INVERSE = "inverse", YEAR_SOFT = "yearsoft", STOP = "stop", PEOPLE = "people", TIME_WORD = "timeword", BARE_MULTIPLE = "baremultiple",
 }
 
 struct Table {

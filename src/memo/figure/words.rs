@@ -18,7 +18,8 @@ pub(super) fn words(view: &View<'_>, at: usize, raw: &mut Raw, money: bool) -> O
     if let Some(end) = suffix::hidden_number(view, at) {
         return Some(end);
     }
-    if token.is(class::MULTIPLE | class::HALVED) && !view.is(at + 1, class::A) && !view.is(at + 2, class::TIME) {
+    let multiple = token.is(class::MULTIPLE | class::HALVED) || token.is(class::BARE_MULTIPLE) && multiplies(view, at);
+    if multiple && !view.is(at + 1, class::A) && !view.is(at + 2, class::TIME) {
         raw.measure = Measure::Growth;
         raw.numeral = Some(if token.is(class::HALVED) {
             Numeral { mantissa: 5, exponent: -1 }
@@ -40,6 +41,33 @@ pub(super) fn words(view: &View<'_>, at: usize, raw: &mut Raw, money: bool) -> O
         return nothing(view, at, raw);
     }
     cardinal(view, at, raw, money)
+}
+
+/// "double" and its kin where they multiply: "will double", "nearly triple", "double the level of". In a name or a term
+/// ("double-entry", "triple net lease"), and in "double down", they do not.
+fn multiplies(view: &View<'_>, at: usize) -> bool {
+    let led = view.before(at).is_some_and(|t| {
+        let modal = matches!(
+            t.text(view.bytes),
+            b"will"
+                | b"would"
+                | b"can"
+                | b"could"
+                | b"should"
+                | b"may"
+                | b"might"
+                | b"must"
+                | b"shall"
+                | b"to"
+                | b"not"
+        );
+        modal || t.is(class::APPROX | class::NEARLY | class::THAN | class::OVER | class::UNDER)
+    });
+    let next = view.text(at + 1).to_ascii_lowercase();
+    let hyphened = view.get(at + 1).is_some_and(|t| t.sign(b'-') && t.glued());
+    let term = hyphened || matches!(next.as_slice(), b"down" | b"check" | b"up");
+    let compared = matches!(next.as_slice(), b"the" | b"that" | b"its" | b"their" | b"our" | b"last" | b"what");
+    (led || compared) && !term
 }
 
 /// A cardinal number in words, with or without an article: "forty-eight", "a dozen", "a million".

@@ -2,33 +2,14 @@ use rust_decimal::Decimal;
 use time::{Date, Duration, OffsetDateTime};
 
 use super::Fingerprint;
-use crate::memo::{Coverage, Currency, Fact, Provenance, Snapshot, Subject, Unit};
+use crate::memo::{Coverage, Currency, Fact, Snapshot, Subject, Unit, fixture};
 
 fn fact() -> Fact {
-    Fact {
-        id: "C1".into(),
-        label: "Revenue".into(),
-        value: Decimal::from(48_217_000_000i64),
-        unit: Unit::Money(Currency::USD),
-        currency: Some(Currency::USD),
-        entity: Some("Calder".into()),
-        period_start: None,
-        period_end: Some(Date::MIN),
-        fiscal_year: Some(2025),
-        fiscal_period: Some("FY".into()),
-        provenance: Provenance {
-            source: "sec-edgar".into(),
-            origin: "primary".into(),
-            form: Some("10-K".into()),
-            accession: Some("0000000001-26-000001".into()),
-            filing_url: None,
-            filed: None,
-            concept: None,
-        },
-        derived_from: Vec::new(),
-        formula: None,
-        restated: None,
-    }
+    let mut fact = fixture::fact("C1", "Revenue", Unit::Money(Currency::USD), Decimal::from(48_217_000_000i64));
+    (fact.fiscal_year, fact.fiscal_period) = (Some(2025), Some("FY".into()));
+    fact.period_end = Some(Date::MIN);
+    fact.provenance.accession = Some("0000000001-26-000001".into());
+    fact
 }
 
 fn of(facts: Vec<Fact>, as_of: OffsetDateTime, limits: &[&str]) -> Fingerprint {

@@ -106,7 +106,7 @@ impl Question<'_> {
     /// Whether a text ends in the name of the fact's measure, of another of the lexicon, or of another fact of the snapshot.
     fn says(&self, text: &[u8], known: &Known<'_>) -> Says {
         if ends_in(text, known.head) {
-            return Says::Own;
+            return if self.longer_name(text, known) { Says::Other } else { Says::Own };
         }
         // the names of two facts of one snapshot are never names of one measure
         let other = self.index.heads(text).iter().find(|head| names(text, head));
@@ -121,6 +121,13 @@ impl Question<'_> {
             None if shares_word(named, &known.fact.label) => Says::Nothing,
             None => Says::Other,
         }
+    }
+
+    /// Whether the fact's own name is only the end of another one: "deferred revenue" over a fact of revenue.
+    fn longer_name(&self, text: &[u8], known: &Known<'_>) -> bool {
+        let longer = |phrase: &str| phrase.len() > known.head.len() && ends_in(text, phrase);
+        let fact = self.index.heads(text).iter().any(|head| longer(head));
+        fact || METRICS[last_letter(text)].iter().any(|(key, phrase)| longer(phrase) && known.metric != Some(*key))
     }
 
     /// "Nimbus's net income" over a fact of another company.

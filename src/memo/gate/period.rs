@@ -3,9 +3,11 @@
 //! A time dates a figure for sure when it stands right behind it or over its column; a time elsewhere in the sentence dates it only
 //! when nothing else in the sentence fits the fact. [`super::span`] tells whether a time and a fact's period can be one.
 
-use std::ops::Range;
-use std::sync::LazyLock;
+mod words;
 
+use std::ops::Range;
+
+use self::words::WORDS;
 use super::span;
 use crate::limits;
 use crate::memo::fact::Fact;
@@ -30,6 +32,12 @@ pub(super) enum Part {
     Months(u8),
     /// A year as a whole.
     Year,
+    /// A quarter, whichever: "quarterly revenue".
+    SomeQuarter,
+    /// A half, whichever.
+    SomeHalf,
+    /// A month or less: "monthly sales".
+    Shorter,
 }
 
 /// A time that the text names.
@@ -48,45 +56,6 @@ pub(super) struct Mention {
     /// Whether it tells when, rather than until when, since when or against when.
     pub(super) stated: bool,
 }
-
-/// The word lists of `periods.txt`.
-struct Words {
-    aside: List,
-    place: List,
-    inside: List,
-    owner: List,
-    name: List,
-}
-
-/// Words by their first letter.
-struct List(Vec<Vec<&'static str>>);
-
-impl List {
-    fn of(words: &'static str) -> Self {
-        let mut out = vec![Vec::new(); 128];
-        for word in words.split(' ') {
-            out[first_letter(word.as_bytes())].push(word);
-        }
-        Self(out)
-    }
-
-    fn has(&self, text: &[u8]) -> bool {
-        self.0[first_letter(text)].iter().any(|word| text.eq_ignore_ascii_case(word.as_bytes()))
-    }
-}
-
-fn first_letter(word: &[u8]) -> usize {
-    usize::from(word.first().map_or(0, |b| b.to_ascii_lowercase() & 0x7f))
-}
-
-static WORDS: LazyLock<Words> = LazyLock::new(|| {
-    let of = |name: &str| {
-        let lines = include_str!("periods.txt").lines().filter(|line| !line.starts_with('#'));
-        let words = lines.filter_map(|line| line.split_once(": ")).find(|(class, _)| *class == name);
-        List::of(words.map_or("", |(_, words)| words))
-    };
-    Words { aside: of("aside"), place: of("place"), inside: of("inside"), owner: of("owner"), name: of("name") }
-});
 
 /// Every time of a segment, in order.
 pub(super) fn read(scan: &Scan<'_>, found: &Found) -> Vec<Mention> {
@@ -260,6 +229,27 @@ impl Reader<'_> {
             return ended.then_some((Part::Months(months), at + 3));
         }
         let hyphen = usize::from(self.text(at + 1) == b"-");
+        if text.eq_ignore_ascii_case(b"half") && hyphen == 1 && matches!(self.text(at + 2), b"year" | b"yearly") {
+            return Some((Part::SomeHalf, at + 3));
+        }
+        let some = [
+            (&b"quarterly"[..], Part::SomeQuarter),
+            (b"semiannual", Part::SomeHalf),
+            (b"monthly", Part::Shorter),
+            (b"weekly", Part::Shorter),
+            (b"daily", Part::Shorter),
+        ];
+        // "quarterly revenue"; "vesting quarterly" and "the daily rate" date nothing
+        let some = some.into_iter().find(|(word, _)| text.eq_ignore_ascii_case(word));
+        if let Some((_, part)) = some.filter(|_| self.is(at + 1, class::POS | class::NEG)) {
+            return Some((part, at + 1));
+        }
+        let placed = at > self.found.segment.first + 1
+            && self.text(at - 1) == b"the"
+            && matches!(self.text(at - 2), b"for" | b"in" | b"during" | b"For" | b"In" | b"During");
+        if text == b"quarter" && placed {
+            return Some((Part::SomeQuarter, at + 1));
+        }
         if text.eq_ignore_ascii_case(b"full") && self.text(at + 1 + hyphen) == b"year" {
             return Some((Part::Year, at + 2 + hyphen));
         }

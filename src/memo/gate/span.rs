@@ -11,7 +11,8 @@ const DAYS_OFF_MAX: i64 = 45;
 /// Years after which a time is about something else: a plan's start, a maturity.
 const YEARS_OFF_MAX: i32 = 6;
 
-/// Days of the longest quarter, half and the shortest year.
+/// Days of the longest month, quarter and half, and of the shortest year.
+const MONTH_DAYS_MAX: i64 = 40;
 const QUARTER_DAYS_MAX: i64 = 120;
 const HALF_DAYS_MAX: i64 = 220;
 const YEAR_DAYS_MIN: i64 = 300;
@@ -90,7 +91,11 @@ fn part_fits(part: Part, fact: &Fact) -> bool {
         Part::Quarter(n) => {
             quarter.is_none_or(|own| own == n) && !longer(QUARTER_DAYS_MAX) && (days.is_some() || !year)
         }
-        Part::Half(_) => (quarter.is_none() || days.is_some()) && !longer(HALF_DAYS_MAX) && (days.is_some() || !year),
+        Part::SomeQuarter => !longer(QUARTER_DAYS_MAX) && (days.is_some() || !year),
+        Part::Half(_) | Part::SomeHalf => {
+            (quarter.is_none() || days.is_some()) && !longer(HALF_DAYS_MAX) && (days.is_some() || !year)
+        }
+        Part::Shorter => !longer(MONTH_DAYS_MAX) && (days.is_some() || period.is_none()),
         Part::Months(n) => days.is_none_or(|days| (days - i64::from(n) * 61 / 2).abs() <= DAYS_OFF_MAX),
         Part::Year => days.map_or(quarter.is_none(), |days| days >= YEAR_DAYS_MIN),
     }

@@ -5,35 +5,11 @@ use time::OffsetDateTime;
 
 use super::*;
 use crate::memo::draft::Section;
-use crate::memo::fact::{Provenance, Unit};
+use crate::memo::fixture;
 use crate::memo::snapshot::{Coverage, Subject};
 
 fn fact(id: &str, label: &str, unit: &str, value: Decimal) -> Fact {
-    let unit: Unit = unit.parse().expect("a unit");
-    Fact {
-        id: id.to_owned(),
-        label: label.to_owned(),
-        value,
-        currency: unit.currency(),
-        unit,
-        entity: None,
-        period_start: None,
-        period_end: None,
-        fiscal_year: None,
-        fiscal_period: None,
-        provenance: Provenance {
-            source: "case".to_owned(),
-            origin: "primary".to_owned(),
-            form: None,
-            accession: None,
-            filing_url: None,
-            filed: None,
-            concept: None,
-        },
-        derived_from: Vec::new(),
-        formula: None,
-        restated: None,
-    }
+    fixture::fact(id, label, unit.parse().expect("a unit"), value)
 }
 
 fn revenue() -> Vec<Fact> {

@@ -4,7 +4,7 @@ use rust_decimal::Decimal;
 use time::OffsetDateTime;
 
 use super::*;
-use crate::memo::fact::{Provenance, Unit};
+use crate::memo::fixture;
 use crate::memo::gate;
 use crate::memo::snapshot::Subject;
 
@@ -61,30 +61,11 @@ const UNITS: &[&str] = &[
 ];
 
 pub(crate) fn fact(id: usize, label: &str, unit: &str, value: Decimal, year: Option<i32>) -> Fact {
-    let unit: Unit = unit.parse().expect("a unit");
     Fact {
-        id: format!("C{id}"),
-        label: label.to_owned(),
-        value,
-        currency: unit.currency(),
-        unit,
         entity: Some("Calder Systems".to_owned()),
-        period_start: None,
-        period_end: None,
         fiscal_year: year,
         fiscal_period: year.map(|year| if year % 2 == 0 { "FY".to_owned() } else { "Q3".to_owned() }),
-        provenance: Provenance {
-            source: "case".to_owned(),
-            origin: "primary".to_owned(),
-            form: None,
-            accession: None,
-            filing_url: None,
-            filed: None,
-            concept: None,
-        },
-        derived_from: Vec::new(),
-        formula: None,
-        restated: None,
+        ..fixture::fact(&format!("C{id}"), label, unit.parse().expect("a unit"), value)
     }
 }
 

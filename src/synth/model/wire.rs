@@ -91,8 +91,9 @@ impl Api {
 impl Price {
     /// What tokens cost, rounded up to a whole micro; the greatest amount where it does not fit.
     pub(super) fn of(&self, tokens: Tokens) -> UsdMicros {
-        let part = |price: UsdMicros, count: u64| i128::from(price.0) * i128::from(count);
-        let micros = (part(self.input, tokens.input) + part(self.output, tokens.output) + 999_999) / 1_000_000;
+        let part = |price: UsdMicros, count: u64| i128::from(price.0).saturating_mul(i128::from(count));
+        let sum = part(self.input, tokens.input).saturating_add(part(self.output, tokens.output));
+        let micros = sum.saturating_add(999_999) / 1_000_000;
         UsdMicros(i64::try_from(micros).unwrap_or(i64::MAX))
     }
 }
