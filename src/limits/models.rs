@@ -11,7 +11,7 @@ pub const MODEL_PAUSE: Duration = Duration::from_millis(500);
 /// Longest pause that an API may ask for; a longer one is not waited for.
 pub const MODEL_PAUSE_MAX: Duration = Duration::from_secs(10);
 
-/// Bytes of a model's answer that are read. A memo is at most [`DRAFT_BYTES_MAX`]; escaping and the frame come on top.
+/// Bytes of a model's answer that are read. A memo is at most [`super::DRAFT_BYTES_MAX`]; escaping and the frame come on top.
 pub const MODEL_BODY_BYTES_MAX: usize = 1 << 20;
 
 /// Tokens that a model may write in one call.

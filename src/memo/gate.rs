@@ -213,7 +213,7 @@ impl Rejected {
         *self.snapshot
     }
 
-    /// What a synthesizer is told; see [`feedback`].
+    /// What a synthesizer is told: one line a violation with what the facts say and what to do, a bounded number of them.
     pub fn feedback(&self) -> String {
         feedback::of(self.snapshot.facts(), &self.report.violations)
     }
