@@ -1,4 +1,4 @@
-//! A chain over JSON-RPC: evidence of payments, and the treasury's refunds (payments.md sections 1 and 6).
+//! A chain over JSON-RPC: evidence of payments, and the treasury's refunds.
 //!
 //! It implements the ports `Chain` and `Treasury` of the paywall over plain JSON-RPC calls. What a node says is checked against what was
 //! asked; what does not fit is a fault and never an answer. What it must not do: decide what an outcome means for a payment.

@@ -291,7 +291,7 @@ pub const VIOLATIONS_MAX: usize = 1000;
 pub const SEGMENT_FIGURES_MAX: usize = 1000;
 
 /// A second authorization of the same purchase is answered from one that was charged no longer ago than this, and not charged
-/// itself: clients that sign anew on every retry pay once (payments.md section 4, rule 4).
+/// itself: clients that sign anew on every retry pay once.
 pub const PURCHASE_WINDOW: Duration = Duration::from_secs(120);
 
 /// A refund is on chain no later than this after it is owed, or an operator has been told.

@@ -1,6 +1,6 @@
 //! The states of a payment and the moves between them: one table, for the database, the code and the model.
 //!
-//! payments.md section 3. The journal writes each move as one event; the database refuses an event whose move is not in its
+//! The journal writes each move as one event; the database refuses an event whose move is not in its
 //! copy of [`MOVES`] (function `moves`, compared with this one when the service starts), and the model under `tests/model`
 //! walks the same table. Nothing here knows how a move is stored or why it is made.
 //!

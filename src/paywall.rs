@@ -1,7 +1,7 @@
 //! The seam between a payment and the answer it pays for.
 //!
 //! A payment is claimed, verified, worked for, and then committed or refused; [`Verified`] can do one of the two, once
-//! (payments.md sections 3 and 4, seed 002). Every write commits before the next outside call. No HTTP types and no SQL here.
+//! (seed 002). Every write commits before the next outside call. No HTTP types and no SQL here.
 //!
 //! - [`admission`]: from a decoded payment to [`Verified`], or to an answer that needs no work
 //! - [`verified`]: commit or refuse

@@ -1,6 +1,6 @@
 //! The closed refusal matrix: every way in which a request can be declined, and that it costs nothing.
 //!
-//! Seed 002 (its four codes keep name, status and meaning) and contract.md, "Refusals". One table; the body of a refusal,
+//! Seed 002 (its four codes keep name, status and meaning). One table; the body of a refusal,
 //! its status, the manifest, the OpenAPI document, llms.txt and verification.md are all made from it ([`document`]).
 //! Adding a code breaks the build until its row is written.
 

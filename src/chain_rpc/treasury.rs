@@ -1,4 +1,4 @@
-//! The treasury: signs refunds as EIP-3009 authorizations and broadcasts them from its own account (payments.md section 6).
+//! The treasury: signs refunds as EIP-3009 authorizations and broadcasts them from its own account.
 //!
 //! The token refuses a second payout under one nonce, so that a broadcast may be repeated. What it must not do: judge whether a refund
 //! is owed, or take a hash for a proof.

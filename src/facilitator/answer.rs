@@ -1,4 +1,4 @@
-//! What a facilitator's answer means, as payments.md section 1 rules: pure functions over status and body.
+//! What a facilitator's answer means: pure functions over status and body.
 //!
 //! A wrong "no" costs a buyer: money that moved is denied and asked for again. So a settle is denied only by an answer
 //! that leaves no other reading, and everything else is unknown.

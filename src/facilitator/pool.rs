@@ -1,5 +1,5 @@
 //! Several facilitators behind one port. Which one a payment goes to is chosen by health before its verify, and never again:
-//! its settle calls go to the one that verified it, under the name that the journal keeps (payments.md section 1).
+//! its settle calls go to the one that verified it, under the name that the journal keeps.
 //!
 //! A second facilitator is never given a payment whose settle call may be under way at the first: both could broadcast, and the
 //! one that loses would call the payment failed. So a payment whose facilitator is not configured any more stays unknown.

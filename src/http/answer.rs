@@ -41,7 +41,7 @@ pub fn render(memo: &Written, sale: &Sale<'_>) -> Answer {
     }
 }
 
-/// The JSON form, member by member as contract.md names them. Written straight from the memo: no tree is built in between.
+/// The JSON form, member by member as it is published. Written straight from the memo: no tree is built in between.
 #[derive(Serialize)]
 struct Body<'a> {
     order_id: &'a str,

@@ -1,6 +1,6 @@
 //! From a decoded payment to work that may be done for it, in the published order of checks.
 //!
-//! The claim is on disk before verify is called (payments.md 0a, "claim first"). A payment that was presented before, or whose
+//! The claim is on disk before verify is called. A payment that was presented before, or whose
 //! purchase another one holds, is answered by [`super::repeat`].
 
 use std::panic::AssertUnwindSafe;

@@ -1,4 +1,4 @@
-//! What the chain says about a payment whose outcome nobody knows (payments.md section 1).
+//! What the chain says about a payment whose outcome nobody knows.
 //!
 //! Optional: without a chain to read, an outcome is found out by presenting the same payment again. Nothing here settles, and
 //! a node that does not answer says nothing at all.

@@ -1,4 +1,4 @@
-//! A payment by a transfer that the buyer has broadcast: money first, request second (payments.md sections 1, 3 and 10).
+//! A payment by a transfer that the buyer has broadcast: money first, request second.
 //!
 //! What has landed under an offer of ours is recorded before anything of its request is refused; each refusal after that owes all
 //! of it back. What is not ours, not mined or not readable is not recorded: the same payment can come again, and the sweep over

@@ -181,7 +181,7 @@ pub enum Verdict {
     },
 }
 
-/// The answer of `/settle`, classified as payments.md section 1 says.
+/// The answer of `/settle`, by what it means for the money.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Settlement {
     /// The facilitator says that the transfer is on chain.

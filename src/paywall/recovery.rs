@@ -1,4 +1,4 @@
-//! Recovery: finds out, without any request, what became of payments whose end nobody saw (payments.md section 5).
+//! Recovery: finds out, without any request, what became of payments whose end nobody saw.
 //!
 //! On start and in rounds; one process of all replicas at a time. It reads the chain and writes what the chain proves. It never
 //! starts a settle: a charge that nobody waits for would be one that nobody fetches the answer of. Where no chain is read it

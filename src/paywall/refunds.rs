@@ -1,4 +1,4 @@
-//! The desk that pays refunds (payments.md section 6).
+//! The desk that pays refunds.
 //!
 //! Each refund has one nonce, so that the token itself refuses a second payout. The chain is asked before anything is sent and
 //! is the only proof: a hash proves nothing. What is signed is stored before it is sent, and is sent again while it holds; after

@@ -1,7 +1,6 @@
 //! A payment that was presented before, or whose purchase another one holds: answered from the rows.
 //!
-//! The stored answer, the stored refusal, or the settle call again where its outcome is not known (payments.md section 4, rules 3
-//! and 4). An unknown outcome is never shown as a refusal, and nothing here settles a payment that was refused.
+//! The stored answer, the stored refusal, or the settle call again where its outcome is not known. An unknown outcome is never shown as a refusal, and nothing here settles a payment that was refused.
 
 use std::sync::Arc;
 

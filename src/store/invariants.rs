@@ -1,4 +1,4 @@
-//! What must hold in every database at every moment, as queries that find nothing (payments.md section 8, V1 to V11).
+//! What must hold in every database at every moment, as queries that find nothing (V1 to V11).
 //!
 //! They read rows and nothing else: an auditor can run them by hand. `jim doctor --invariants` runs them against any database,
 //! and so does every test.
@@ -10,7 +10,7 @@ use super::Error;
 /// One invariant.
 #[derive(Clone, Copy, Debug)]
 pub struct Invariant {
-    /// Name, as in payments.md.
+    /// Its name.
     pub id: &'static str,
     /// What each row that the query finds is.
     pub breach: &'static str,

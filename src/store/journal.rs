@@ -1,6 +1,6 @@
 //! The payment journal: claim, decide, intend, record. Each is one call of one function and one commit (migration 0006).
 //!
-//! payments.md sections 2 to 4. Who calls settle holds an attempt number that came with a stored intent: from
+//! Who calls settle holds an attempt number that came with a stored intent: from
 //! [`Journal::intend`], [`Journal::take_over`], or [`Journal::decide`].
 
 mod evidence;

@@ -1,5 +1,5 @@
 //! What recovery reads and writes: the lists of payments whose end is not proven, the moves of dead owners, the sweep's cursor
-//! and what it found (migration 0009, payments.md section 5).
+//! and what it found (migration 0009).
 //!
 //! A list gives ids in the order of their key, from a key on; what is done about a payment is decided from a fresh read of it.
 

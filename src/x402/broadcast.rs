@@ -1,8 +1,8 @@
 //! The rail on which the buyer moves the money himself: an EIP-3009 transfer that he broadcasts before the paid request, which
 //! then carries no more than the transaction's hash.
 //!
-//! On the wire it is scheme `exact` with `extra.assetTransferMethod` [`METHOD`] and payment flow `upfront`, in version 2 only
-//! (payments.md sections 1 and 10). Pure: no chain is read here. A request is ruled in this order, by its caller:
+//! On the wire it is scheme `exact` with `extra.assetTransferMethod` [`METHOD`] and payment flow `upfront`, in version 2 only.
+//! Pure: no chain is read here. A request is ruled in this order, by its caller:
 //! `decode_presented`, the transfers of that transaction from the chain, [`OfferSecret::check`] on the nonce of one of them,
 //! [`match_landing`], then [`match_broadcast`]. Whatever refuses after the transfer was found owes a refund.
 

@@ -1,4 +1,4 @@
-//! What buyers were told, and whether it was true: the client's view of I1, I4 and I5 (security.md C2).
+//! What buyers were told, and whether it was true: the client's view of I1, I4 and I5.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;

@@ -1,5 +1,5 @@
 //! Money that is owed back is paid back once, whatever dies, lies or is restored meanwhile, and is called sent only when the chain
-//! shows it (payments.md section 6).
+//! shows it.
 
 mod bench;
 mod node;

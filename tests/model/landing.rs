@@ -1,6 +1,6 @@
 //! The client-broadcast rail: the buyer moves the money first, then asks.
 //!
-//! payments.md sections 3 and 5. Two payments of one purchase; two replicas; a sweep that finds money whose request never came;
+//! Two payments of one purchase; two replicas; a sweep that finds money whose request never came;
 //! refunds in all their steps. Not in here: money under an unknown nonce (it is parked and shown to operators, no state), and
 //! a payment above the price (the difference goes back as part of the sale).
 

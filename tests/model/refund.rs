@@ -1,6 +1,6 @@
 //! Paying money back: two workers, a mempool that forgets, crashes, and a restore of the rows from before the refund.
 //!
-//! payments.md section 6. The refund is a transfer that the treasury signs with a nonce made from the payment's id; the token
+//! The refund is a transfer that the treasury signs with a nonce made from the payment's id; the token
 //! applies a nonce once. No lease stands between the workers here: both may act on a row at any time and on what they read
 //! long ago, so the safety doesn't rest on the lease.
 

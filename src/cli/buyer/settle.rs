@@ -1,5 +1,4 @@
-//! One signed payment and the way to its end: sent, sent again unchanged, and what each reply says about it
-//! (payments.md section 4, read from the buyer's side).
+//! One signed payment and the way to its end: sent, sent again unchanged, and what each reply says about it.
 //!
 //! A payment ends when the seller delivers, or says in a way that can be relied on that it is not charged. Everything else
 //! leaves it open, and an open payment is only ever sent again: a new one could be charged on top.

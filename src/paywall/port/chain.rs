@@ -1,6 +1,6 @@
 //! What the chain itself says about money: evidence of a transfer, of a cancellation, of nothing; and the way to send a refund.
 //!
-//! payments.md section 1. A used nonce alone proves nothing (a cancellation sets it too); proof of a payment is the token's
+//! A used nonce alone proves nothing (a cancellation sets it too); proof of a payment is the token's
 //! `AuthorizationUsed` log with the `Transfer` of the same transaction. An error is never an answer: it says nothing at all.
 
 use async_trait::async_trait;

@@ -1,4 +1,4 @@
-//! Money under our offers whose request never came (client-broadcast rail, payments.md sections 3 and 5).
+//! Money under our offers whose request never came (client-broadcast rail).
 //!
 //! Blocks are read in bounded ranges behind a stored cursor. The cursor does not pass a block with money under an offer that a
 //! request may still use: that block is read again until the offer is over or the payment is there.

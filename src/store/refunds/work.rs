@@ -1,6 +1,6 @@
 //! What a refund worker writes: the lease under which it works, one row for each thing that it did, and the confirmation.
 //!
-//! payments.md section 6. Steps are insert-only; each is fenced by the lease, so that a worker whose lease has lapsed writes
+//! Steps are insert-only; each is fenced by the lease, so that a worker whose lease has lapsed writes
 //! nothing. Whether a refund may be sent is judged by its caller, from the chain.
 
 use std::time::Duration;

@@ -1,5 +1,4 @@
-//! What a settle call may answer, what the buyer then sees, and what the same payment brings when it comes again
-//! (payments.md section 1).
+//! What a settle call may answer, what the buyer then sees, and what the same payment brings when it comes again.
 
 use std::sync::Arc;
 use std::time::Duration;

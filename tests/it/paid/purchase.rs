@@ -1,4 +1,4 @@
-//! One purchase, several authorizations: clients that sign anew on every retry are charged once (payments.md G3).
+//! One purchase, several authorizations: clients that sign anew on every retry are charged once.
 
 use std::sync::Arc;
 use std::time::Duration;

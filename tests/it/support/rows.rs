@@ -62,7 +62,7 @@ pub(crate) async fn column(pool: &PgPool, select: &'static str) -> Vec<String> {
     rows.into_iter().map(Option::unwrap_or_default).collect()
 }
 
-/// The invariants that hold for every database at every moment (payments.md section 8).
+/// The invariants that hold for every database at every moment.
 pub(crate) async fn assert_invariants(pool: &PgPool) {
     let breaches = jim::store::invariants::find_breaches(pool).await.expect("the queries run");
     assert!(breaches.is_empty(), "{breaches:#?}");

@@ -1,4 +1,4 @@
-//! A world in memory: one token on one chain, a facilitator on it that answers in every way that payments.md section 1 knows,
+//! A world in memory: one token on one chain, a facilitator on it that answers in every way that is known,
 //! and a clock that the test moves. Both ports of the paywall are implemented here, so that a call can be held, cut or counted.
 
 use std::collections::HashMap;

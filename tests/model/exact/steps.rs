@@ -1,6 +1,6 @@
 //! What the service does with one request: the first commit, then verify, work, settle and record.
 //!
-//! payments.md sections 0a, 3 and 4. A request that is only told to wait (409, 503) changes nothing and is no step.
+//! A request that is only told to wait (409, 503) changes nothing and is no step.
 
 use jim::machine::State;
 
@@ -309,7 +309,7 @@ impl Exact {
         }
     }
 
-    /// What a settle answer means (payments.md section 1).
+    /// What a settle answer means.
     fn judge(&self, reply: Reply, req: Req, pay: &Pay) -> State {
         let first = req.attempt <= 1;
         let earlier = pay.sent & (bit(req.attempt) - 1) != 0;

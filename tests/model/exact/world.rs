@@ -1,6 +1,6 @@
 //! What happens outside the requests: facilitator, chain, crashes, the reconciler, refunds.
 //!
-//! payments.md sections 1, 5 and 6. The reconciler reads the chain at a depth that doesn't change any more, but for
+//! The reconciler reads the chain at a depth that doesn't change any more, but for
 //! `Settled`, which may be reached on one confirmation: only there a block may be lost.
 
 use jim::machine::State;
