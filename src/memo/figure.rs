@@ -4,7 +4,7 @@
 //! figure states is decided in [`super::gate`]. Hand-written and linear in the text.
 
 pub(crate) mod clean;
-mod currency;
+pub(crate) mod currency;
 pub(crate) mod inert;
 mod lead;
 pub(crate) mod lexicon;

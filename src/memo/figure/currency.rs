@@ -79,7 +79,7 @@ fn dollar(prefix: &[u8]) -> Mark {
     code.parse().map_or(Mark::Unknown, Mark::Of)
 }
 
-pub(super) fn mark_of_sign(sign: u8) -> Option<Mark> {
+pub(crate) fn mark_of_sign(sign: u8) -> Option<Mark> {
     let code = match sign {
         b'$' => return Some(Mark::Of(Currency::USD)),
         code::EURO => "EUR",

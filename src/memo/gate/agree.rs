@@ -128,7 +128,7 @@ fn growth(plain: Shown) -> Result<Readings, Reason> {
     Ok([Some(Shown { magnitude: percent, quantum: Decimal::TEN, coarse: Decimal::TEN, significant: 1 }), None])
 }
 
-fn same_currency(mark: Mark, currency: Currency) -> Result<(), Reason> {
+pub(super) fn same_currency(mark: Mark, currency: Currency) -> Result<(), Reason> {
     let code = currency.code();
     let same = match mark {
         Mark::Of(shown) => shown == currency,

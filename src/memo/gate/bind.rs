@@ -6,8 +6,8 @@ use super::period::Times;
 use super::table::{self, Table};
 use super::{Expected, Reason, Report, Violation, agree, entity, polarity, precision, segment_text, shown, span};
 use crate::limits;
-use crate::memo::fact::Fact;
-use crate::memo::figure::{Figure, Found, Scan, token};
+use crate::memo::fact::{Fact, Unit};
+use crate::memo::figure::{Figure, Found, Measure, Scan, token};
 
 /// Citations that stand side by side: `[C1][C2]` or `[C1, C2]`.
 struct Group<'a> {
@@ -127,6 +127,14 @@ impl<'a> Bench<'a> {
             Ok(shown) => shown,
             Err(reason) => return Some(reason),
         };
+        let column = self.columns.get(at).copied().unwrap_or(0);
+        if column > 0
+            && figure.measure == Measure::Bare
+            && let Unit::Money(currency) | Unit::PerShare(currency) = fact.unit
+            && self.table.foreign(self.scan, self.found, column, currency)
+        {
+            return Some(Reason::CurrencyMismatch);
+        }
         if let Some(reason) = polarity::check(figure, fact, polarity) {
             return Some(reason);
         }

@@ -1,7 +1,10 @@
 //! The table that a row belongs to: what stands over each column and at the head of each row.
 
+use super::agree::same_currency;
 use super::period::{self, Mention};
-use crate::memo::figure::{Figure, Found, Scan};
+use crate::memo::fact::Currency;
+use crate::memo::figure::token::{Kind, Token};
+use crate::memo::figure::{Figure, Found, Mark, Scan, currency, lexicon};
 
 /// Columns that are looked at; a wider table is read without its header.
 const COLUMNS_MAX: usize = 64;
@@ -54,6 +57,14 @@ impl Table {
         [row, column.checked_sub(1).and_then(|i| self.header.get(i).copied())]
     }
 
+    /// Whether the nearest head that names a currency names another than this: the column's, the row's, then the table's corner.
+    pub(super) fn foreign(&self, scan: &Scan<'_>, found: &Found, column: usize, currency: Currency) -> bool {
+        let [row, over] = self.heads(scan, found, column);
+        let corner = self.header.first().copied();
+        let named = [over, row, corner].into_iter().flatten().map(|cell| marks(scan, cell)).find(|m| !m.is_empty());
+        named.is_some_and(|marks| marks.iter().all(|&mark| same_currency(mark, currency).is_err()))
+    }
+
     /// The only time that stands over a column.
     pub(super) fn time(&self, column: usize) -> Option<&Mention> {
         let over = self.header.get(column.checked_sub(1)?)?;
@@ -74,6 +85,21 @@ pub(super) fn columns(scan: &Scan<'_>, found: &Found) -> Vec<usize> {
         column
     };
     found.figures.iter().map(count).collect()
+}
+
+/// The currencies that a cell names by a sign, a code in capitals or a name in the plural: "EUR", "in millions of euros".
+fn marks(scan: &Scan<'_>, cell: Cell) -> Vec<Mark> {
+    let tokens = scan.tokens.get(cell.first..cell.last).unwrap_or_default();
+    let named = |text: &[u8]| match text {
+        [_, _, _] => text.iter().all(u8::is_ascii_uppercase),
+        _ => text.last() == Some(&b's') || text == b"yen",
+    };
+    let mark = |token: &Token| match token.kind {
+        Kind::Sign(sign) => currency::mark_of_sign(sign),
+        Kind::Word if named(token.text(&scan.clean.bytes)) => lexicon::currency(token.word).map(Mark::Of),
+        Kind::Word | Kind::Number | Kind::Citation => None,
+    };
+    tokens.iter().filter_map(mark).collect()
 }
 
 fn cells(scan: &Scan<'_>, found: &Found) -> Vec<Cell> {

@@ -126,7 +126,7 @@ pub(super) fn day_first(view: &View<'_>, at: usize) -> Option<usize> {
 pub(super) fn year(view: &View<'_>, at: usize) -> Option<usize> {
     let end = at + 1;
     if view.text(at).len() == 8 && compact_date(view.integer(at)?) {
-        return (view.before_is(at, class::YEAR_PREV) && !view.amount_follows(end) && !view.cited(end)).then_some(end);
+        return compact(view, at).then_some(end);
     }
     if view.year(at).is_none() {
         return founding(view, at).then_some(end);
@@ -243,6 +243,22 @@ fn vague(view: &View<'_>, at: usize) -> bool {
 fn comma_of_date(view: &View<'_>, at: usize) -> bool {
     let Some(before) = at.checked_sub(2).filter(|&i| i >= view.segment.first) else { return false };
     view.sign(at - 1, b',') && view.get(before).is_some_and(|t| t.kind == Kind::Number || t.is(class::MONTH))
+}
+
+/// Whether eight digits that can be a day stand where only a day does: "as of 20250214 the", "on 20250214.". An amount of eight
+/// digits can look like one, so a word that leads to amounts, or a noun behind it, makes it a figure.
+fn compact(view: &View<'_>, at: usize) -> bool {
+    let end = at + 1;
+    let as_of = view.before(at).is_some_and(|t| t.text(view.bytes) == b"of")
+        && at.checked_sub(2).is_some_and(|i| i >= view.segment.first && view.text(i).eq_ignore_ascii_case(b"as"));
+    let led = as_of || view.before_is(at, class::YEAR_PREV) && !vague(view, at);
+    let closed = view.get(end).is_none_or(|t| match t.kind {
+        Kind::Sign(sign) => matches!(sign, b'.' | b',' | b';' | b':' | b')' | b'|' | b'?' | b'!' | b'"'),
+        Kind::Word => matches!(t.text(view.bytes), b"the" | b"and" | b"to" | b"through"),
+        Kind::Number | Kind::Citation => false,
+    });
+    let mark = view.get(end).is_some_and(|t| t.kind != Kind::Word) && view.cited(end + 1);
+    led && closed && !mark
 }
 
 fn compact_date(n: u128) -> bool {
