@@ -257,6 +257,7 @@ impl Settings {
                 "payments.treasury_key_file is not used: without payments.rpc_url no refund can be paid".to_owned(),
             );
         }
+        out.extend(self.model.iter().flat_map(Model::warnings));
         out
     }
 }

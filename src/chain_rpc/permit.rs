@@ -84,14 +84,12 @@ impl ChainRpc {
         if found.is_some() || !self.is_bit_set(key, head.number).await? {
             return Ok(found);
         }
-        if let Some(cancelled) = self.search_invalidation(key, from, head.number).await? {
-            return Ok(Some(cancelled));
-        }
+        // a bit can be set again after it was used: the owner's word counts only where no transfer is left unexplained
         match unread {
             Some(tx) => Err(ChainFault(format!(
                 "{tx} moved money that the permit may have allowed, and its call cannot be read"
             ))),
-            None => Ok(None),
+            None => self.search_invalidation(key, from, head.number).await,
         }
     }
 
@@ -112,7 +110,9 @@ impl ChainRpc {
         let Some(at) = calls.iter().position(|call| call.nonce == key.nonce) else {
             // another authorization of the token itself, or a call of another permit, explains it
             let explained = !calls.is_empty() || receipt.logs.iter().any(|log| log.topics.first() == Some(&USED));
-            let may_be = !explained && moved.iter().any(|(value, _)| *value == key.value);
+            // of a cap any part may have been moved
+            let fits = |value: &U256| *value == key.value || key.proxy == UPTO_PROXY;
+            let may_be = !explained && moved.iter().any(|(value, _)| fits(value));
             return Ok(if may_be { Reading::Unclear } else { Reading::Another });
         };
         // of several calls in one transaction each has its transfer, in their order; a call that failed inside has none

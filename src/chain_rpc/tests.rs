@@ -2,6 +2,7 @@
 
 mod faulty;
 pub(in crate::chain_rpc) mod node;
+mod permits;
 
 use std::time::Duration;
 

@@ -30,6 +30,20 @@ pub struct Model {
     pub fallback: bool,
 }
 
+impl Model {
+    /// Legal but risky combinations, as sentences for the log.
+    pub(super) fn warnings(&self) -> Vec<String> {
+        let mut out = Vec::new();
+        if self.price == Price::default() {
+            out.push("synth.input_usd and synth.output_usd are 0: the ledger books every draft as free".to_owned());
+        }
+        if self.api_key_file.is_some() && self.url.starts_with("http://") {
+            out.push("synth.url is not https: the API key can be read by anybody on the way".to_owned());
+        }
+        out
+    }
+}
+
 /// The model that the settings name; None: the renderer writes.
 pub(super) fn model(all: &Raw) -> Result<Option<Model>, Error> {
     let raw = &all.synth;
@@ -88,6 +102,9 @@ mod tests {
             (Api::Anthropic, "https://api.anthropic.com", true)
         );
         assert_eq!((model.price.input, model.price.output), (UsdMicros(3_000_000), UsdMicros(15_250_000)));
+        assert_eq!(model.warnings(), [""; 0]);
+        let open = with("[synth]\nkind = 'openai'\nmodel = 'm'\nurl = 'http://127.0.0.1:8000'\napi_key_file = '/k'\n");
+        assert_eq!(open.expect("legal").model.expect("a model").warnings().len(), 2);
         let own = with("[synth]\nkind = 'openai'\nmodel = 'm'\nurl = 'http://127.0.0.1:8000/v1/'\n").expect("no key");
         assert_eq!(own.model.expect("a model").url, "http://127.0.0.1:8000/v1");
         for (toml, word) in [

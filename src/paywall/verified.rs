@@ -43,6 +43,9 @@ pub const UNAPPROVED: u16 = 412;
 /// async fn or(verified: Verified, refusal: Refusal, account: &Account) {
 ///     verified.refuse(refusal, Some(account)).await;
 /// }
+/// fn hand_on(verified: Verified) -> Verified {
+///     verified
+/// }
 /// ```
 ///
 /// The same in one function does not, in no order, and nothing is charged twice:

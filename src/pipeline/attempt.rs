@@ -109,7 +109,7 @@ impl Draftsman<'_> {
         account: &mut Account,
         failure: Failure,
     ) -> Result<Memo, Failure> {
-        tracing::warn!(?failure, writer = writer.name(), "the stand-in writes");
+        tracing::warn!(reason = failure.word(), writer = writer.name(), "the stand-in writes");
         let assignment = Assignment { snapshot, mode, setback: None, meter: self.meter };
         let Ok(draft) = writer.draft(&assignment).await else { return Err(failure) };
         match accept(snapshot, draft, account) {
@@ -147,6 +147,16 @@ fn sellable(memo: Memo) -> Result<Memo, Failure> {
         return Err(Failure::Insufficient("too little is on file for a memo with a single cited figure".into()));
     }
     Ok(memo)
+}
+
+impl Failure {
+    /// A word for the log, which never holds a memo.
+    fn word(&self) -> &str {
+        match self {
+            Self::Insufficient(why) | Self::Unavailable(why) | Self::Broken(why) => why,
+            Self::Rejected(rejection) => rejection.word(),
+        }
+    }
 }
 
 impl Rejection {
